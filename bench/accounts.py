@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from slotlock.auth.tokens import TokenClaims, TokenSigner, new_token_id
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.batching import chunked
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.sessions import NewSession
 
@@ -37,15 +37,12 @@ async def create_accounts(
     groups: Sequence[str] = (),
 ) -> list[Account]:
     """Return new accounts that are signed in; the user of index n has group n of the groups."""
-    client, database = connect(mongo_url)
-    creator = _Creator(Repositories(database), TokenSigner([secret]), role, lifetime, groups)
-    try:
+    async with open_database(mongo_url) as database:
+        creator = _Creator(Repositories(database), TokenSigner([secret]), role, lifetime, groups)
         accounts: list[Account] = []
         for batch in chunked(range(count), BATCH_SIZE):
             accounts += await asyncio.gather(*map(creator.create, batch))
         return accounts
-    finally:
-        await client.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.available_cpus import available_cpus
-from slotlock.infrastructure.mongo.client import IndexMissingError, connect
+from slotlock.infrastructure.mongo.client import IndexMissingError, open_database
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
@@ -227,12 +227,9 @@ async def check_admin_password(settings: Settings) -> None:
     problem = validate_password(password.get_secret_value(), ADMIN_NAME, email)
     if problem is None:
         return
-    client, database = connect(settings.mongo_url or "")
-    try:
+    async with open_database(settings.mongo_url or "") as database:
         users = Repositories(database).users
         account = await users.find_with_password_hash(normalize_login_name(email) or "")
-    finally:
-        await client.close()
     if account is None:
         raise SettingsError(f"{env_name('admin_password')}: {problem}")
     log.warning(

@@ -19,7 +19,7 @@ from slotlock.domain.notifications.quiet_hours import QuietHours, parse_quiet_ho
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import MailTopic, UserId
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
-from slotlock.infrastructure.mongo.client import Database, MongoHealth, connect
+from slotlock.infrastructure.mongo.client import Database, MongoHealth, open_database
 from slotlock.infrastructure.mongo.clock import MongoClock, mongo_clock
 from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
@@ -50,8 +50,7 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
     """Connect to the servers and build the services. Redis may be unavailable."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(run_tracing())
-        client, database = connect(settings.mongo_url or "")
-        stack.push_async_callback(client.close)
+        database = await stack.enter_async_context(open_database(settings.mongo_url or ""))
         clock = await stack.enter_async_context(mongo_clock(database, settings.max_clock_skew_s))
         redis = redis_client(settings.redis_url or "")
         pipeline = AutoPipeline(redis, settings.redis_budget_ms)

@@ -5,7 +5,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,9 +30,8 @@ from slotlock.infrastructure.mongo.backup.restore import (
 )
 from slotlock.infrastructure.mongo.client import (
     Database,
-    LeasingClient,
-    connect,
     database_name,
+    open_database,
 )
 
 FORCE_RISK = (
@@ -85,16 +84,14 @@ async def backup(settings: Settings, file: Path) -> str:
 
     The file appears when it is complete. Raises: CommandError and PyMongoError.
     """
-    client, database = connect(settings.mongo_url or "")
     try:
-        with _new_file(file) as out:
-            header = await write_backup(database, out)
+        async with open_database(settings.mongo_url or "") as database:
+            with _new_file(file) as out:
+                header = await write_backup(database, out)
     except NoSnapshotError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}") from error
-    finally:
-        await client.close()
     return _describe(header, f"wrote {file}")
 
 
@@ -103,15 +100,13 @@ async def check_stopped(settings: Settings, *, force: bool) -> None:
 
     Raises: CommandError and PyMongoError.
     """
-    client, database = _connect(settings)
     try:
-        await check_unused(database)
+        async with _open_for_restore(settings) as database:
+            await check_unused(database)
     except DatabaseInUseError as error:
         if not force:
             raise CommandError(f"{error}. With --force, {FORCE_RISK}") from error
         print(f"slotlock: {error}. You use --force: {FORCE_RISK}", file=sys.stderr, flush=True)
-    finally:
-        await client.close()
 
 
 async def describe_loss(settings: Settings, file: Path) -> str | None:
@@ -143,9 +138,9 @@ async def restore(settings: Settings, file: Path, *, replace: bool) -> str:
 @asynccontextmanager
 async def _restoring(settings: Settings, file: Path) -> AsyncIterator[Database]:
     """Yield the database. Raises: CommandError inside the context."""
-    client, database = _connect(settings)
     try:
-        yield database
+        async with _open_for_restore(settings) as database:
+            yield database
     except ArchiveError as error:
         raise CommandError(f"{file}: {error}") from error
     except DatabaseNotEmptyError as error:
@@ -154,12 +149,10 @@ async def _restoring(settings: Settings, file: Path) -> AsyncIterator[Database]:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}") from error
-    finally:
-        await client.close()
 
 
-def _connect(settings: Settings) -> tuple[LeasingClient, Database]:
-    return connect(settings.mongo_url or "", "slotlock restore")
+def _open_for_restore(settings: Settings) -> AbstractAsyncContextManager[Database]:
+    return open_database(settings.mongo_url or "", "slotlock restore")
 
 
 def _describe(header: ArchiveHeader, what: str) -> str:

@@ -9,7 +9,7 @@ from pymongo.errors import DuplicateKeyError
 from slotlock.api.settings.settings import Settings
 from slotlock.api.telemetry.logs import logging_config
 from slotlock.cli.deployment import CommandError, check_mongodb, settings_with_mongodb
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError
 from slotlock.infrastructure.mongo.indexes.index_builder import BUILD_DEADLINE_S
 from slotlock.infrastructure.mongo.repositories import Repositories
@@ -45,11 +45,9 @@ async def migrate(settings: Settings, deadline_s: float) -> str:
     Raises: CommandError if an index cannot be built, and PyMongoError, also after the deadline.
     """
     logging.config.dictConfig(logging_config(settings.log_format, settings.log_level))
-    client, database = connect(settings.mongo_url or "")
     try:
-        built = await Repositories(database).indexes.build_missing(deadline_s)
+        async with open_database(settings.mongo_url or "") as database:
+            built = await Repositories(database).indexes.build_missing(deadline_s)
     except (IndexConflictError, DuplicateKeyError) as error:
         raise CommandError(str(error)) from error
-    finally:
-        await client.close()
     return "\n".join([*(f"built {index.full_name}" for index in built), "all indexes exist"])

@@ -11,7 +11,7 @@ from slotlock.domain.notifications.outbox import OutboxEntry, OutboxEntryQueued,
 from slotlock.domain.shared.text import format_in_zone
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.email_addresses import normalize_email
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from slotlock.infrastructure.mongo.clock import MongoClock, mongo_clock
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter, OutboxRepository
 from slotlock.services.notifications.outbox_retry import retry_entry
@@ -48,12 +48,11 @@ def _run(args: Namespace) -> None:
 
 
 async def _act(settings: Settings, args: Namespace) -> None:
-    client, database = connect(settings.mongo_url or "")
-    try:
-        async with mongo_clock(database, settings.max_clock_skew_s) as clock:
-            await args.action(OutboxRepository(database), clock, args)
-    finally:
-        await client.close()
+    async with (
+        open_database(settings.mongo_url or "") as database,
+        mongo_clock(database, settings.max_clock_skew_s) as clock,
+    ):
+        await args.action(OutboxRepository(database), clock, args)
 
 
 async def _list(outbox: OutboxRepository, _clock: MongoClock, args: Namespace) -> None:

@@ -24,7 +24,7 @@ from slotlock.infrastructure.mongo.backup.archive import (
     read_header,
 )
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, write_backup
-from slotlock.infrastructure.mongo.client import EARLIER_APP_NAME, connect
+from slotlock.infrastructure.mongo.client import EARLIER_APP_NAME, open_database
 from slotlock.infrastructure.mongo.repositories import INDEXES
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
@@ -186,11 +186,8 @@ class ChangingStream(BytesIO):
 
 async def write_to(stream: BytesIO) -> None:
     """Write a backup of the database of the settings."""
-    client, database = connect(os.environ["SLOTLOCK_MONGO_URL"])
-    try:
+    async with open_database(os.environ["SLOTLOCK_MONGO_URL"]) as database:
         await write_backup(database, stream)
-    finally:
-        await client.close()
 
 
 @pytest.mark.parametrize("snapshot", [True, False])

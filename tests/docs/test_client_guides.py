@@ -9,7 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from graphql import GraphQLEnumType, build_schema, parse, validate
+from graphql import (
+    GraphQLEnumType,
+    GraphQLInputObjectType,
+    NameNode,
+    Visitor,
+    build_schema,
+    parse,
+    validate,
+    visit,
+)
 
 from conformance.examples.programs import EXPECTED_LINES, PYTHON_PROGRAM
 from slotlock.devserver.embedded import EmbeddedServers
@@ -26,6 +35,7 @@ ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guides" / "clients"
 REFUSALS = GUIDES / "refusals.md"
 SCHEMA = build_schema((ROOT / "schema.graphql").read_text())
+STALE = "run `npm ci --ignore-scripts && npm run codegen` in examples/typescript"
 _EXCERPT = re.compile(r"^<!-- from: (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -82,6 +92,38 @@ def test_every_operation_of_the_examples_fits_the_schema() -> None:
     assert len(documents) > 10
     documents.append((ROOT / "examples/typescript/src/operations.graphql").read_text())
     assert [error for text in documents for error in validate(SCHEMA, parse(text))] == []
+
+
+class NameCollector(Visitor):
+    """Collects the names of a document in order: of fields, arguments, types and variables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def enter_name(self, node: NameNode, *_: object) -> None:
+        """Add a name."""
+        self.found.append(node.value)
+
+
+def test_the_generated_types_of_typescript_fit_the_schema_and_the_operations() -> None:
+    source = ROOT / "examples/typescript/src"
+    text = (source / "generated.ts").read_text()
+    types = re.findall(
+        r"^/\*\* (.*) \*/\nexport type (\w+) = ?{?\n((?: .*\n)+)", text, re.MULTILINE
+    )
+    assert len(types) > 10
+    for description, name, body in types:
+        shown = SCHEMA.type_map[name]
+        assert isinstance(shown, GraphQLEnumType | GraphQLInputObjectType)
+        parts = shown.values if isinstance(shown, GraphQLEnumType) else shown.fields
+        members = re.findall(r"/\*\* (.*) \*/\n  (?:\| ')?(\w+)", body)
+        expected = {(part.description, key) for key, part in parts.items()}
+        assert (description, {*members}) == (shown.description, expected), STALE
+    documents = "".join(re.findall(r"^export const \w+ = (.*) as unknown", text, re.MULTILINE))
+    names = NameCollector()
+    visit(parse((source / "operations.graphql").read_text()), names)
+    assert re.findall(r'"kind":"Name","value":"(\w+)"', documents) == names.found, STALE
 
 
 @pytest.fixture

@@ -18,7 +18,11 @@ from tests.support.apps.processes import AppProcess
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("packages/*/*.md")), *sorted(DOCS.rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("packages/*/*.md")),
+    *sorted(DOCS.rglob("*.md")),
+]
 SCHEMA = build_schema((ROOT / "schema.graphql").read_text())
 GUIDE_PAGES = [page for page in PAGES if "decisions" not in page.parts]
 
@@ -49,6 +53,14 @@ def test_every_link_leads_to_a_file_and_a_heading() -> None:
             linked = (page.parent / path).resolve() if path else page
             assert linked.exists(), (page, target)
             assert not anchor or anchor in anchors(linked), (page, target)
+
+
+def test_every_path_that_contributing_names_exists() -> None:
+    named = re.findall(r"`((?:\w+/)+[\w.]+)`", (ROOT / "CONTRIBUTING.md").read_text())
+    paths = [path for path in named if not path.startswith(".")]
+    assert len(paths) > 30
+    beginnings = (ROOT, ROOT / "slotlock")
+    assert [path for path in paths if not any((each / path).exists() for each in beginnings)] == []
 
 
 def test_every_graphql_block_fits_the_schema() -> None:

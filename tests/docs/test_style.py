@@ -191,6 +191,20 @@ def test_no_import_renames_a_module_or_a_name() -> None:
     ] == []
 
 
+def test_no_call_spreads_a_literal_over_its_parameters() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in python_files()
+        if "*(" in (source := path.read_text())
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and any(
+            isinstance(each, ast.Starred) and isinstance(each.value, ast.Tuple)
+            for each in node.args
+        )
+    ] == []
+
+
 def test_no_two_classes_share_a_name_except_a_graphql_type_and_the_class_it_shows() -> None:
     names = {True: Counter[str](), False: Counter[str]()}
     for path in sorted((ROOT / "slotlock").rglob("*.py")):

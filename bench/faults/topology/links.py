@@ -40,7 +40,9 @@ class Links:
     async def start(self) -> None:
         """Start the proxy."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bench.faults.topology.proxy"),
+            sys.executable,
+            "-m",
+            "bench.faults.topology.proxy",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=PROJECT,

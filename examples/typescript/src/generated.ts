@@ -267,7 +267,7 @@ export type RefusalCode =
   | 'SERIES_NOT_FOUND'
   /** The series has more slots to book than one request may book. `bookSlots` can book a part of them. */
   | 'SERIES_TOO_LONG'
-  /** More passwords wait than the server can process in 30 seconds. Nothing was checked or set. */
+  /** More users sign in or set passwords than the server can serve in time. Nothing was set. */
   | 'SERVER_BUSY'
   /** The caller has no session of this id. */
   | 'SESSION_NOT_FOUND'

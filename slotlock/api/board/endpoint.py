@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.board import modules
@@ -150,6 +150,8 @@ def board_routes(
 
     return [
         Route("/board", show_page),
+        # Relative, so that it works behind a path prefix, too.
+        Route("/board/", lambda _: RedirectResponse("../board")),
         Route(f"/board/{WORKER}", show_worker),
         *([Route("/board/errors", _log_error, methods=["POST"])] if site.logs_errors else ()),
         Route("/board/{version}/{name:path}", show_file),

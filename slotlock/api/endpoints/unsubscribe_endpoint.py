@@ -20,6 +20,7 @@ from slotlock.domain.users.user import MailTopic
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError
+from slotlock.infrastructure.mail.mail_texts import language_of
 
 # The only form of the page sends to the page itself.
 FORM_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
@@ -83,12 +84,7 @@ class UnsubscribeEndpoint:
         is_done = request.method == "POST"
         if is_done:
             await users.set_preferences(user_id, UNCHANGED, {topic: False})
-        return _page(_language_of(user.locale), topic, is_done=is_done)
-
-
-def _language_of(locale: str | None) -> str:
-    language = (locale or "").split("-")[0].lower()
-    return language if language in TEXTS else "en"
+        return _page(language_of(user.locale), topic, is_done=is_done)
 
 
 def _page(language: str, topic: MailTopic, *, is_done: bool) -> Response:

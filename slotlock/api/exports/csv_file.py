@@ -29,6 +29,8 @@ class CsvFile:
     columns.
     """
 
+    has_missing_glyphs = False  # its reader has the fonts
+
     def __init__(
         self,
         target: BinaryIO,

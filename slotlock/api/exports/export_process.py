@@ -25,7 +25,7 @@ from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.reports.roster import build_roster
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.value_object import value_object
-from slotlock.infrastructure.mongo.client import connect, is_unavailable
+from slotlock.infrastructure.mongo.client import is_unavailable, open_database
 from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class ExportJob:
 
 async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str) -> bool:
     """Write the file of a job to the target; return whether it shows all characters."""
-    client, database = connect(url)
-    try:
+    async with open_database(url) as database:
         is_campaign = job.kind == "campaign"
         target_id = CampaignId(job.id) if is_campaign else SlotId(job.id)
         async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
@@ -66,9 +65,7 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str
                 for slot in sorted(page.slots, key=_order):
                     writer.add(build_roster(slot, page.users, job.now))
             writer.close()
-        return not getattr(writer, "has_missing_glyphs", False)
-    finally:
-        await client.close()
+        return not writer.has_missing_glyphs
 
 
 def _order(state: SlotState) -> tuple[datetime, str]:

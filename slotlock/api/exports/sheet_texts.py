@@ -1,7 +1,6 @@
 """The printed texts of sign-in sheets in the languages of viewers."""
 
 from collections.abc import Iterable
-from dataclasses import astuple
 
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.shared.value_object import value_object
@@ -24,11 +23,6 @@ class SheetTexts:
     no_slots: str
     missing_font: str
     marks: str
-
-    @property
-    def characters(self) -> set[str]:
-        """The characters that a font must have."""
-        return set("".join(astuple(self)))
 
 
 SHEET_TEXTS: dict[str, SheetTexts] = {

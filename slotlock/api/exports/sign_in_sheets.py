@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from importlib import resources
 from importlib.util import find_spec
 from itertools import chain
@@ -48,6 +48,7 @@ class SignInSheets:
     """Collects the sheets of published slots, and writes them as one PDF.
 
     The sheet of a single slot is written whatever its status. The same rosters give the same bytes.
+    It has missing glyphs if no font of the server has some character, which is printed as a box.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class SignInSheets:
         self._language = language
         self._sheets: list[_SlotSheet] = []
         self._row_count = 0
-        self._has_missing_glyphs = False
+        self.has_missing_glyphs = False
 
     def add(self, roster: Roster) -> None:
         """Add the sheet of the next slot.
@@ -74,21 +75,16 @@ class SignInSheets:
                 raise TooManyRowsError
             self._sheets.append(sheet)
 
-    @property
-    def has_missing_glyphs(self) -> bool:
-        """Whether some characters of the written PDF have no glyph in any font: it has boxes."""
-        return self._has_missing_glyphs
-
     def close(self) -> None:
         """Write the PDF. Sheets with boxes for missing glyphs say so."""
         fonts = typst.Fonts(font_paths=_font_folders())
         texts = SHEET_TEXTS[self._language]
         characters = set[str]().union(*(sheet.characters for sheet in self._sheets))
-        printed = texts.characters | SCHEDULE_WORDS[self._language].characters
+        printed = set("".join((*astuple(texts), *astuple(SCHEDULE_WORDS[self._language]))))
         missing = _without_glyph(characters | printed, fonts)
         if missing & printed:
             self._language, texts = DEFAULT_LANGUAGE, SHEET_TEXTS[DEFAULT_LANGUAGE]
-        self._has_missing_glyphs = bool(missing & characters)
+        self.has_missing_glyphs = bool(missing & characters)
         template = resources.files("slotlock.api.exports").joinpath("sign_in_sheet.typ")
         data = {
             "language": self._language,

@@ -87,6 +87,8 @@ SUMMARY_SHEET: Columns = (*SLOT_COLUMNS, STATUS, *COUNT_COLUMNS, SHEET, *LAST_CO
 class RosterWorkbook:
     """Writes rosters to a workbook; the same rosters give the same bytes."""
 
+    has_missing_glyphs = False  # its reader has the fonts
+
     def __init__(
         self,
         target: BinaryIO,

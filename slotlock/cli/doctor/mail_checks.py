@@ -20,7 +20,7 @@ from slotlock.infrastructure.mail.addresses import (
     with_ascii_domain,
 )
 from slotlock.infrastructure.mail.mail_server import MailServer, describe_error
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 
 DNS_TIMEOUT_S = 5.0
@@ -97,14 +97,12 @@ async def _read_texts(resolver: Resolver, host: str) -> list[str]:
 
 async def _check_outbox(mongo_url: str) -> Finding:
     check = "mail outbox"
-    client, database = connect(mongo_url)
     try:
-        outbox = OutboxRepository(database)
-        oldest, counts = await outbox.find_oldest(), await outbox.count_unsent()
+        async with open_database(mongo_url) as database:
+            outbox = OutboxRepository(database)
+            oldest, counts = await outbox.find_oldest(), await outbox.count_unsent()
     except PyMongoError:
         return warning(check, "unknown without MongoDB", "see MongoDB above")
-    finally:
-        await client.close()
     age = datetime.now(UTC) - oldest if oldest else timedelta()
     waits = f"{counts[OutboxState.QUEUED]} wait, the oldest for {int(age.total_seconds())} s"
     found = f"{waits if oldest else 'nothing waits'}; {counts[OutboxState.FAILED]} failed"

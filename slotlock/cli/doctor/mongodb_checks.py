@@ -16,7 +16,7 @@ from slotlock.infrastructure.mongo.client import (
     SELECTION_TIMEOUT_MS,
     Database,
     Document,
-    connect,
+    open_database,
     supports_transactions,
 )
 from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSION_FIELD, SCHEMA_VERSIONS
@@ -56,12 +56,9 @@ async def check_mongodb(settings: Settings) -> AsyncIterator[Finding]:
     except PyMongoError as error:
         yield fail("MongoDB", _reason(error), "start it, or correct SLOTLOCK_MONGO_URL")
         return
-    opened, database = connect(url)
-    try:
+    async with open_database(url) as database:
         async for finding in _check_database(database):
             yield finding
-    finally:
-        await opened.close()
 
 
 def _reason(error: PyMongoError) -> str:

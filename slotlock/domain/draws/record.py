@@ -4,11 +4,12 @@ docs/reference/draw-record.md specifies the document.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
@@ -32,6 +33,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.value_object import value_object
 
 Value = TypeVar("Value")
+Member = TypeVar("Member", bound=StrEnum)
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -208,7 +210,7 @@ class _Reader:
     def has(self, name: str) -> bool:
         return self._object.get(name) is not None
 
-    def optional(self, name: str, read: Any) -> Any:
+    def optional(self, name: str, read: Callable[[str], Value]) -> Value | None:
         return read(name) if self.has(name) else None
 
     def _get(self, name: str, type_: type[Value], what: str) -> Value:
@@ -241,6 +243,9 @@ class _Reader:
     def id(self, name: str) -> str:
         return self._matching(name, self._object.get(name), _ID)
 
+    def slot_id(self, name: str) -> SlotId:
+        return SlotId(self.id(name))
+
     def hash(self, name: str) -> str:
         return self._matching(name, self._object.get(name), _HASH)
 
@@ -255,7 +260,7 @@ class _Reader:
         assert instant is not None  # noqa: S101
         return instant
 
-    def _list(self, name: str) -> list[Any]:
+    def _list(self, name: str) -> list[object]:
         return self._get(name, list, "a list")
 
     def ids(self, name: str) -> tuple[SlotId, ...]:
@@ -287,7 +292,7 @@ def _require(condition: bool, path: str, reason: str) -> None:
         raise RecordError(f"{path}: {reason}")
 
 
-def _member_of(enum: Any, value: str, path: str) -> Any:
+def _member_of(enum: type[Member], value: str, path: str) -> Member:
     _require(value in list(enum), path, f"{value} is not known")
     return enum(value)
 
@@ -333,7 +338,7 @@ def _slot_of(reader: _Reader) -> DrawSlot:
     counts = tuple((each.text("group"), each.number("count")) for each in rows)
     reader.require(len(dict(counts)) == len(counts), "a group occurs twice")
     return DrawSlot(
-        SlotId(reader.id("id")),
+        reader.slot_id("id"),
         reader.text("title"),
         reader.number("capacity"),
         reader.number("booked"),
@@ -383,6 +388,6 @@ def _outcome_of(reader: _Reader, slot_id: SlotId) -> WishOutcome:
         _member_of(WishResult, reader.text("result"), "result"),
         reader.optional("round", reader.number),
         reader.optional("lastNumber", reader.number),
-        reader.optional("with", reader.id),
+        reader.optional("with", reader.slot_id),
         reader.optional("group", reader.text),
     )

@@ -6,7 +6,6 @@ Mondays 10:00–11:00, 5 May to 30 June 2031, not on 9 June (Europe/Berlin)
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
@@ -37,11 +36,6 @@ class ScheduleWords:
     course: str
     without: str
     separator: str = ", "
-
-    @property
-    def characters(self) -> set[str]:
-        """The characters that a font must have."""
-        return set("".join(astuple(self)))
 
 
 SCHEDULE_WORDS = {

@@ -166,9 +166,14 @@ def to_result(plan: ImportPlan, ignored_columns: tuple[str, ...], *, dry_run: bo
     """Return what a plan changes."""
     choices = [update.choice for update in plan.updated]
     return ImportResult(
-        *(len(plan.created), choices.count(None), plan.unchanged, dry_run),
-        *(choices.count(Choice.CLAIM), plan.self_registered, ignored_columns),
-        choices.count(Choice.VOUCH),
+        created=len(plan.created),
+        updated=choices.count(None),
+        unchanged=plan.unchanged,
+        dry_run=dry_run,
+        claimed=choices.count(Choice.CLAIM),
+        self_registered=plan.self_registered,
+        ignored_columns=ignored_columns,
+        vouched_for=choices.count(Choice.VOUCH),
     )
 
 

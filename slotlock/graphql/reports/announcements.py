@@ -81,8 +81,7 @@ class AnnouncementMutations:
                 return refuse_id(SlotNotFound, input.slot_id)
             return refuse_id(CampaignNotFound, input.campaign_id or "")
         outcome = await announcements.send_announcement(
-            *(info.context.services, organizer.user_id, audience, input.subject, input.text),
-            key or "",
+            info.context.services, organizer.user_id, audience, input.subject, input.text, key or ""
         )
         return SEND_ANNOUNCEMENT.present(outcome, ResultView(organizer))
 

@@ -1,8 +1,8 @@
 """Connects to MongoDB, which is the source of truth, and recognizes when it is unavailable."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import unquote_plus
@@ -160,6 +160,16 @@ def connect(url: str, name: str | None = None) -> tuple[LeasingClient, Database]
         event_listeners=tracing.mongo_listeners(),
     )
     return client, client.get_default_database(DEFAULT_DATABASE).with_options(CODEC_OPTIONS)
+
+
+@asynccontextmanager
+async def open_database(url: str, name: str | None = None) -> AsyncIterator[Database]:
+    """Open the database that a URL names with a client of its own, as `connect` does."""
+    client, database = connect(url, name)
+    try:
+        yield database
+    finally:
+        await client.close()
 
 
 DUPLICATE_KEY = 11000

@@ -78,7 +78,10 @@ async def copy(
         organizer_id,
         key_text,
         "copyCampaign",
-        *(request.campaign_id, request.name, request.weeks, request.allow_past),
+        request.campaign_id,
+        request.name,
+        request.weeks,
+        request.allow_past,
     )
     refusal: CopyCampaignRefusal = CampaignBusy(RETRY_AFTER_MS)
     for _ in attempts():

@@ -64,7 +64,11 @@ async def send_announcement(
     key = IdempotencyKey.for_request(
         organizer_id,
         f"sendAnnouncement {key_text}",
-        *(audience.slot_id, audience.campaign_id, audience.with_waiting, subject, text),
+        audience.slot_id,
+        audience.campaign_id,
+        audience.with_waiting,
+        subject,
+        text,
     )
     found = await services.announcements.find(key.record_id)
     if found is None:
@@ -75,7 +79,7 @@ async def send_announcement(
         if wait := await _find_limit(services, organizer_id, now):
             return wait
         found = Announcement(
-            *(key.record_id, key.request_hash, now, organizer_id, audience, about, subject, text)
+            key.record_id, key.request_hash, now, organizer_id, audience, about, subject, text
         )
         if not await services.announcements.insert(found):
             found = await services.announcements.find(key.record_id) or found

@@ -137,7 +137,12 @@ class Mailer:
         try:
             async with self._writing():
                 message = build_message(
-                    *(lead.id, self._sender, recipient, content, now, invitations),
+                    lead.id,
+                    self._sender,
+                    recipient,
+                    content,
+                    now,
+                    invitations,
                     headers=self._unsubscribe_headers(lead),
                 )
             return await self._server.send(message, self._sender.address, address)

@@ -64,7 +64,7 @@ async def create(
         CommitUnknownError: two requests of a key met, and their webhook was deleted already.
     """
     key = IdempotencyKey.for_creation(
-        *(caller.user_id, key_text, "createWebhook", url, [*events], campaign_id)
+        caller.user_id, key_text, "createWebhook", url, [*events], campaign_id
     )
     if created := await _find_created(services, key):
         return created

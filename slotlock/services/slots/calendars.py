@@ -32,7 +32,7 @@ CREATED_SHOWN = 2 * HISTORY_SHOWN
 # A feed repeats the description of a slot at each of its meetings.
 DESCRIPTION_SHOWN = 1_000
 # What stands before the page of a slot, where its user finds the booking.
-_BOOKING_PAGE = {
+BOOKING_PAGE = {
     "en": "Your booking, also to cancel it:",
     "de": "Ihre Buchung, auch zum Absagen:",
     "zh": "您的预约，也可以在此取消：",  # noqa: RUF001
@@ -49,7 +49,7 @@ async def with_descriptions(
     """
     slot_ids = list({event.slot_id for event in events})
     texts = await services.descriptions.find_of_slots(slot_ids, DESCRIPTION_SHOWN + 1)
-    before = f"{_BOOKING_PAGE[language]}\n" if language else ""
+    before = f"{BOOKING_PAGE[language]}\n" if language else ""
 
     def describe(event: CalendarEvent) -> str:
         text = texts.get(event.slot_id, "").strip()

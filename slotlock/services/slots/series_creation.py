@@ -62,7 +62,11 @@ async def create(
         organizer_id,
         key_text,
         "createSlotSeries",
-        *(fields_of_draft(draft), rrule, sorted(holidays), on_conflict, campaign_id),
+        fields_of_draft(draft),
+        rrule,
+        sorted(holidays),
+        on_conflict,
+        campaign_id,
     )
     series_id = new_series_id()
     ids = [new_slot_id() for _ in range(MAX_MEETINGS)]

@@ -39,6 +39,13 @@ async def test_the_page_has_the_exact_policy_and_a_cache_stores_it_for_a_moment(
     assert "set-cookie" not in page.headers
 
 
+async def test_the_address_with_a_slash_leads_to_the_page(
+    app: AppProcess, http: httpx.AsyncClient, page: httpx.Response
+) -> None:
+    response = await http.get(f"{app.url}/board/", follow_redirects=True)
+    assert (response.url, response.text) == (page.url, page.text)
+
+
 async def test_every_file_of_the_page_is_compressed_and_cached_for_ever(
     app: AppProcess, http: httpx.AsyncClient, page: httpx.Response
 ) -> None:

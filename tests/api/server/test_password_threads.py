@@ -4,11 +4,9 @@ import pytest
 
 from slotlock.api import app_state
 from slotlock.api.app_state import open_app_state
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.auth.passwords import PERMITS_PER_THREAD
 from slotlock.devserver.embedded import EmbeddedServers
-from tests.support.apps.processes import SECRET, database_url
+from tests.support.apps.processes import app_settings
 
 
 @pytest.mark.parametrize(
@@ -22,11 +20,7 @@ async def test_the_server_processes_share_the_cpus_for_passwords(
     expected: int,
 ) -> None:
     monkeypatch.setattr(app_state, "available_cpus", lambda: cpus)
-    settings = Settings(
-        mongo_url=database_url(servers, "password_threads"),
-        redis_url=servers.redis_url,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "password_threads")
     async with open_app_state(settings, development=False, process_count=process_count) as state:
         hasher = state.graphql_server.auth.password_hasher
         assert hasher._threads._max_workers == expected

@@ -34,7 +34,7 @@ from slotlock.domain.users.import_plan import (
 )
 from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserFilter
-from slotlock.infrastructure.mongo.client import Document, connect
+from slotlock.infrastructure.mongo.client import Document, open_database
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.imports import IMPORT_ID, ImportAttempt, UserSnapshot
 from slotlock.services.container import utc_now
@@ -161,16 +161,14 @@ async def test_users_without_search_words_get_them_at_the_next_start(
     async def is_found() -> bool:
         return list(await users_by_local_part(auth, domain)) == ["ada"]
 
-    restarted, database = connect(mongo_url)
-    async with restarted, Repositories(database).indexes.running():
+    async with open_database(mongo_url) as database, Repositories(database).indexes.running():
         await eventually(is_found, "the user is found")
 
 
 @pytest.fixture
 async def repositories(mongo_url: str) -> AsyncIterator[Repositories]:
-    client, database = connect(mongo_url)
-    yield Repositories(database)
-    await client.close()
+    async with open_database(mongo_url) as database:
+        yield Repositories(database)
 
 
 async def squat(auth: Auth, email: str) -> SignedInSession:

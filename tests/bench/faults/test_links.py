@@ -55,7 +55,10 @@ async def clients(links: Links) -> AsyncIterator[dict[str, Client]]:
     processes = {}
     for name in ("one", "other"):
         processes[name] = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", CLIENT, str(port)),
+            sys.executable,
+            "-c",
+            CLIENT,
+            str(port),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

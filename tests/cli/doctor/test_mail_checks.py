@@ -83,7 +83,7 @@ def test_a_mail_server_is_reached_and_signed_in_at(
         assert found["mail links"].startswith("warning")
     port, url = free_port(), "https://example.org"
     found = examine(
-        *(monkeypatch, servers, capsys), f"smtp://127.0.0.1:{port}", SLOTLOCK_PUBLIC_URL=url
+        monkeypatch, servers, capsys, f"smtp://127.0.0.1:{port}", SLOTLOCK_PUBLIC_URL=url
     )
     assert found["mail server"].startswith(f"FAIL 127.0.0.1:{port}: ")
     assert "mail links" not in found

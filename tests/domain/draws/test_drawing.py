@@ -141,7 +141,7 @@ def draw_of(
         build_entry([DrawMember(pseudonym_of("", UserId(name)))], [ids[each] for each in row])
         for name, row in wishes.items()
     ]
-    basis = DrawBasis(*("d", "c"), DrawMethod.ROUNDS, max_bookings, (), slots, tuple(entries))  # type: ignore[arg-type]
+    basis = DrawBasis("d", "c", DrawMethod.ROUNDS, max_bookings, (), slots, tuple(entries))  # type: ignore[arg-type]
     for seed in map(str, range(1000)):
         drawn = draw_places(basis, "root", seed)
         if [each.entry for each in drawn] == entries:
@@ -175,5 +175,5 @@ def test_giving_everything_at_once_makes_others_envious(method: str, envious: in
         build_entry([DrawMember(pseudonym_of("", UserId(name)))], [slot.id for slot in slots])
         for name in ("ada", "bob")
     )
-    basis = DrawBasis(*("d", "c"), DrawMethod(method), None, (), slots, entries)  # type: ignore[arg-type]
+    basis = DrawBasis("d", "c", DrawMethod(method), None, (), slots, entries)  # type: ignore[arg-type]
     assert measure(draw_places(basis, "root", "seed")).envious == envious

@@ -81,12 +81,8 @@ async def test_the_roster_lists_bookings_in_the_order_they_were_made(
         pageInfo { hasNextPage endCursor }
       }
     }"""
-    walked, after, more = [], None, True
-    while more:
-        got = await organizer.execute(page, slot=slot_id, after=after)
-        walked += [booking["id"] for booking in got["nodes"]]
-        after, more = got["pageInfo"]["endCursor"], got["pageInfo"]["hasNextPage"]
-    assert walked == made
+    walked = await organizer.all_nodes(page, slot=slot_id)
+    assert [booking["id"] for booking in walked] == made
     assert await organizer.execute(SLOT_ROSTER, slot=NOWHERE) is None
 
 

@@ -172,12 +172,8 @@ async def test_ended_bookings_of_a_slot_are_listed_for_organizers(clients: Three
         pageInfo { hasNextPage endCursor }
       }
     }"""
-    walked, after, more = [], None, True
-    while more:
-        got = await organizer.execute(page, slot=slot_id, after=after)
-        walked += [booking["id"] for booking in got["nodes"]]
-        after, more = got["pageInfo"]["endCursor"], got["pageInfo"]["hasNextPage"]
-    assert walked == ended
+    walked = await organizer.all_nodes(page, slot=slot_id)
+    assert [booking["id"] for booking in walked] == ended
     assert await ada.error_code(SLOT_HISTORY, slot=slot_id) == "FORBIDDEN"
     nobody = GraphQLTestClient(ada.http, ada.url)
     assert await nobody.error_code(SLOT_HISTORY, slot=slot_id) == "UNAUTHENTICATED"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from bson import ObjectId
 
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from tests.support.apps.processes import Pair
 from tests.support.clients.campaigns import (
     BOOKING_AND_WAITLIST_METHODS,
@@ -85,8 +85,7 @@ async def test_a_campaign_can_be_for_users_with_a_verified_address(
     outcome = await BOOKING_AND_WAITLIST_METHODS[method](ada, organizer, slot_id)
     not_verified = {"__typename": "EmailNotVerified", "code": "EMAIL_NOT_VERIFIED"}
     assert outcome == not_verified
-    client, database = connect(two_apps[0].environment["SLOTLOCK_MONGO_URL"])
-    async with client:
+    async with open_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as database:
         user = {"_id": ObjectId((await ada.fetch_user_id())[-24:])}
         await database["users"].update_one(user, [{"$set": {"verifiedEmail": "$email"}}])
         outcome = await BOOKING_METHODS["booking"](ada, organizer, slot_id)

@@ -43,14 +43,7 @@ FIVE_A = [{"group": "class:5a", "limit": 1}]
 
 async def all_ids(reader: GraphQLTestClient, query: str, **variables: Any) -> set[str]:
     """Return the ids on all pages of a list."""
-    found: set[str] = set()
-    after = None
-    while True:
-        page = await reader.execute(query, after=after, **variables)
-        found |= {node["id"] for node in page["nodes"]}
-        if not page["pageInfo"]["hasNextPage"]:
-            return found
-        after = page["pageInfo"]["endCursor"]
+    return {node["id"] for node in await reader.all_nodes(query, **variables)}
 
 
 async def visibility(

@@ -16,7 +16,7 @@ from tests.support.clients.campaigns import (
     create_campaign,
     update_campaign,
 )
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import hours_from_now
 
 UNKNOWN_CAMPAIGN = "campaign_" + "0" * 24
 LONG_GROUP = "x" * 51
@@ -247,11 +247,8 @@ async def test_campaigns_are_listed_by_opening_time(organizer: BookingClient) ->
         )
         for day in openings
     ]
-    listed: list[tuple[str, str]] = []
-    page: Json = {"pageInfo": {"hasNextPage": True, "endCursor": None}}
-    while page["pageInfo"]["hasNextPage"]:
-        page = await organizer.execute(CAMPAIGN_LIST, first=2, after=page["pageInfo"]["endCursor"])
-        listed += [(node["opensAt"], node["id"]) for node in page["nodes"]]
+    nodes = await organizer.all_nodes(CAMPAIGN_LIST, first=2)
+    listed = [(node["opensAt"], node["id"]) for node in nodes]
     assert [campaign for campaign in listed if campaign in created] == sorted(created)
     assert len(set(listed)) == len(listed)
 

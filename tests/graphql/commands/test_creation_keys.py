@@ -54,23 +54,31 @@ class Creation:
 SLOT = Creation(
     document("createSlot", "... on Slot { id title startTime version }"),
     lambda name: {"title": name, **MONDAY_TIMES},
-    *("slots", "title", "Slot"),
+    "slots",
+    "title",
+    "Slot",
 )
 SERIES = Creation(
     document("createSlotSeries", "... on SlotSeriesCreated { seriesId slots { id startTime } }"),
     lambda name: {"slot": {"title": name, **MONDAY_TIMES}, "rrule": "FREQ=WEEKLY;COUNT=4"},
-    *("slots", "title", "SlotSeriesCreated"),
+    "slots",
+    "title",
+    "SlotSeriesCreated",
     documents_created=4,
 )
 CAMPAIGN = Creation(
     document("createCampaign", "... on Campaign { id name opensAt }"),
     lambda name: campaign_fields(name=name),
-    *("campaigns", "name", "Campaign"),
+    "campaigns",
+    "name",
+    "Campaign",
 )
 TEAM = Creation(
     document("createTeam", "... on Team { id name members { user { id } } }"),
     lambda name: {"name": name},
-    *("teams", "name", "Team"),
+    "teams",
+    "name",
+    "Team",
 )
 CREATIONS = {"slot": SLOT, "series": SERIES, "campaign": CAMPAIGN, "team": TEAM}
 

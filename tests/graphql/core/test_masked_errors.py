@@ -11,8 +11,6 @@ from pymongo import MongoClient
 from pymongo.errors import NetworkTimeout
 
 from slotlock.api.app_state import open_app_state
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.users.user import Role
@@ -24,7 +22,11 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.live.availability_hub import AvailabilitySubscription
 from tests.support.apps.deployment import app_variant
-from tests.support.apps.processes import SECRET, AppProcess, app_environment, database_url
+from tests.support.apps.processes import (
+    AppProcess,
+    app_environment,
+    app_settings,
+)
 from tests.support.clients.client import (
     WATCH_AVAILABILITY,
     GraphQLTestClient,
@@ -63,11 +65,7 @@ async def test_an_error_in_a_subscription_is_masked(
     error: Exception,
 ) -> None:
     monkeypatch.setattr(AvailabilitySubscription, "states", failing_states(error))
-    settings = Settings(
-        mongo_url=database_url(servers, "masked"),
-        redis_url=servers.redis_url,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "masked")
     async with AsyncExitStack() as stack:
         state = await stack.enter_async_context(open_app_state(settings, development=False))
         server = state.graphql_server

@@ -9,8 +9,6 @@ import pytest
 from graphql import DocumentNode, parse
 
 from slotlock.api.app_state import open_app_state
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.slot import SlotStatus
@@ -31,7 +29,7 @@ from slotlock.graphql.schema.schema import executable_schema
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
-from tests.support.apps.processes import SECRET, database_url
+from tests.support.apps.processes import app_settings
 from tests.support.clients.client import WATCH_AVAILABILITY
 from tests.support.domain.builders import build_slot
 
@@ -101,11 +99,7 @@ def test_long_texts_evict_others_before_the_cache_is_full(cache: DocumentCache) 
 async def test_the_server_names_the_address_of_each_request_to_the_cache(
     servers: EmbeddedServers,
 ) -> None:
-    settings = Settings(
-        mongo_url=database_url(servers, "memory"),
-        redis_url=servers.redis_url,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "memory")
     async with open_app_state(settings, development=False) as state:
         server, request = state.graphql_server, {"query": "{ __typename }"}
         documents = server.document_cache
@@ -142,11 +136,7 @@ def test_invalid_texts_evict_no_valid_document(cache: DocumentCache) -> None:
 async def test_a_subscription_stores_no_slots_and_nothing_of_its_past_events(
     servers: EmbeddedServers,
 ) -> None:
-    settings = Settings(
-        mongo_url=database_url(servers, "memory"),
-        redis_url=servers.redis_url,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "memory")
     async with open_app_state(settings, development=False) as state:
         server, slot_id = state.graphql_server, new_slot_id()
         new_slots = WriteSet((), new_slots=(build_slot(5, id=slot_id),))

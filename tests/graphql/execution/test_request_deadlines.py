@@ -26,7 +26,7 @@ from slotlock.graphql.core import errors
 from slotlock.graphql.transport.http import JSON, HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpRequest, HttpResponse
 from slotlock.infrastructure import fair_scheduler, request_deadline
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import BOOK_SLOT, CREATE_SLOT, Json, slot_input
 from tests.support.polling import eventually
@@ -123,9 +123,9 @@ class SilentDeployment:
 @pytest.fixture
 async def deployment(servers: EmbeddedServers) -> AsyncIterator[SilentDeployment]:
     """Yield an app whose route to MongoDB holds nothing yet."""
-    client, database = connect(database_url(servers, "request_deadlines"))
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(client.close)
+        opened = open_database(database_url(servers, "request_deadlines"))
+        database = await stack.enter_async_context(opened)
         behind = database_behind(database, partial(HoldingRoute, is_held=lambda _: False))
         routed_client, _, route = await stack.enter_async_context(behind)
         address = await routed_client.address

@@ -10,8 +10,6 @@ import orjson
 import pytest
 
 from slotlock.api.app_state import open_app_state
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.core.errors import RateLimitedError
@@ -22,7 +20,7 @@ from slotlock.graphql.transport.http import JSON, HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpRequest
 from slotlock.infrastructure import request_deadline
 from slotlock.infrastructure.fair_scheduler import FairScheduler, Priority
-from tests.support.apps.processes import SECRET, database_url
+from tests.support.apps.processes import app_settings
 from tests.support.clients.client import Json
 from tests.support.polling import eventually
 from tests.support.stores.users import new_email
@@ -74,12 +72,7 @@ async def deployment(
     """Yield an app that has read the documents of sign-ins."""
     # On a busy machine, several hashes one after the other take longer than a request may.
     monkeypatch.setattr(request_deadline, "REQUEST_TIMEOUT_S", 60.0)
-    settings = Settings(
-        mongo_url=database_url(servers, "fair_turns"),
-        redis_url=servers.redis_url,
-        redis_budget_ms=1000,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "fair_turns", redis_budget_ms=1000)
     async with open_app_state(settings, development=False) as state:
         opened = Deployment(state.graphql_server)
         for document in (REGISTER, LOGIN, CACHED):

@@ -36,13 +36,7 @@ UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 async def fetch_log(organizer: BookingClient, first: int = 100, **filter_: Any) -> list[Json]:
     """Return all matching entries, oldest first, fetched in pages of `first` entries."""
-    nodes: list[Json] = []
-    after, more = None, True
-    while more:
-        page = await organizer.execute(AUDIT_LOG, filter=filter_, first=first, after=after)
-        nodes += page["nodes"]
-        after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
-    return nodes[::-1]
+    return (await organizer.all_nodes(AUDIT_LOG, filter=filter_, first=first))[::-1]
 
 
 def edited_fields(entry: Json) -> dict[str, tuple[str | None, str | None]]:

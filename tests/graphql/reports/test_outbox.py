@@ -90,12 +90,8 @@ async def test_no_page_skips_entries_of_one_time(auth: Auth, organizer: BookingC
     outbox, now, kind = auth.repositories.outbox, auth.now(), secrets.token_hex(6)
     entries = [OutboxEntry(f"{kind}:{n}:0", Channel.MAIL, kind, now, now) for n in range(3)]
     await outbox.insert(entries, now)
-    found, info = [], {"hasNextPage": True, "endCursor": None}
-    while info["hasNextPage"]:
-        page = await organizer.execute(PAGE, kind=kind, after=info["endCursor"])
-        found += [node["id"] for node in page["nodes"]]
-        info = page["pageInfo"]
-    assert found == [entry.id for entry in reversed(entries)]
+    found = await organizer.all_nodes(PAGE, kind=kind)
+    assert [node["id"] for node in found] == [entry.id for entry in reversed(entries)]
 
 
 async def test_organizers_read_previews_in_a_language_and_of_what_exists(

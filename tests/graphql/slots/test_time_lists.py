@@ -2,7 +2,6 @@
 
 import secrets
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from slotlock.graphql.core.connections import TimeList
 from slotlock.graphql.slots.slot_types import times_of
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.fixtures import Three
 from tests.support.clients.series import create_series
 from tests.support.domain.builders import NOW, build_slot
@@ -50,19 +49,6 @@ LISTS: list[tuple[str, Json, list[str]]] = [
 ]  # fmt: skip
 
 
-async def read_all(client: GraphQLTestClient, document: str, **variables: Any) -> list[Json]:
-    """Return the items on all pages of two items."""
-    found: list[Json] = []
-    after: str | None = None
-    while True:
-        page = await client.execute(document, after=after, **variables)
-        page = page.get("slots", page)
-        found += page["nodes"]
-        if not page["pageInfo"]["hasNextPage"]:
-            return found
-        after = page["pageInfo"]["endCursor"]
-
-
 async def add_bookings(user: BookingClient, organizer: BookingClient) -> None:
     """Let a user book a slot for each of `TIMES`."""
     for title, (begin, end) in TIMES.items():
@@ -79,7 +65,7 @@ async def test_the_first_bookings_are_those_that_are_not_over(clients: Three) ->
     listed = await ada.execute("{ myBookings { nodes { slot { title } } } }")
     assert [each["slot"]["title"] for each in listed["nodes"]] == UPCOMING + OVER
     for order, wanted, expected in LISTS:
-        found = await read_all(ada, MY_BOOKINGS, order=order, filter=wanted)
+        found = await ada.all_nodes(MY_BOOKINGS, order=order, filter=wanted)
         assert [each["slot"]["title"] for each in found] == expected, (order, wanted)
         page = await ada.execute(MY_BOOKINGS, order=order, filter=wanted)
         assert page["totalCount"] == len(expected)
@@ -92,7 +78,7 @@ async def test_the_first_campaigns_are_those_that_are_not_over(clients: Three) -
         times = {"opensAt": hours_from_now(begin), "closesAt": hours_from_now(end)}
         await create_campaign(organizer, name=f"{prefix} {name}", allowPast=True, **times)
     for order, wanted, expected in LISTS:
-        found = await read_all(ada, CAMPAIGNS, order=order, filter=wanted, first=100)
+        found = await ada.all_nodes(CAMPAIGNS, order=order, filter=wanted, first=100)
         names = [each["name"] for each in found if each["name"].startswith(prefix)]
         assert names == [f"{prefix} {name}" for name in expected], (order, wanted)
 
@@ -110,7 +96,7 @@ async def test_the_slots_of_a_series_have_the_same_orders_and_filter(clients: Th
         ("START_ASC", {"endsBefore": hours_from_now(0)}, ids[:3]),
     ]:
         variables = {"id": series["seriesId"], "order": order, "filter": wanted}
-        found = await read_all(ada, SERIES, **variables)
+        found = await ada.all_nodes(SERIES, **variables)
         assert [each["id"] for each in found] == expected, (order, wanted)
         page = await ada.execute(SERIES, **variables)
         assert page["slots"]["totalCount"] == len(expected)

@@ -10,8 +10,6 @@ import pytest
 from redis import Redis
 
 from slotlock.api.app_state import open_app_state
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TICKET_TTL, Ticket
 from slotlock.domain.booking.booking import SlotId
@@ -24,7 +22,7 @@ from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_writte
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import Services, utc_now
-from tests.support.apps.processes import SECRET, database_url
+from tests.support.apps.processes import app_settings
 from tests.support.clients.client import Json
 from tests.support.domain.builders import build_slot
 from tests.support.queue.deployment import serve_queued_requests, with_own_redis_database
@@ -77,13 +75,7 @@ async def driver(servers: EmbeddedServers) -> AsyncIterator[TicketDriver]:
     own_servers = with_own_redis_database(servers)
     with Redis.from_url(own_servers.redis_url) as redis:
         redis.flushdb()
-    settings = Settings(
-        mongo_url=database_url(own_servers, "ticket_memory"),
-        redis_url=own_servers.redis_url,
-        redis_budget_ms=1000,
-        secret_key=(SecretStr(SECRET),),
-        queue_worker=False,
-    )
+    settings = app_settings(own_servers, "ticket_memory", redis_budget_ms=1000, queue_worker=False)
     async with open_app_state(settings, development=False) as app_state:
         server: GraphQLServer = app_state.graphql_server
         callers = []

@@ -21,8 +21,6 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from slotlock.api.app import build_app
 from slotlock.api.middleware.response_headers import SECURITY_HEADERS
 from slotlock.api.server.http_protocol import ServerConfig
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from slotlock.graphql.context import Context
@@ -31,7 +29,7 @@ from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES
 from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpRequest
 from slotlock.infrastructure.telemetry import buffered_metrics
-from tests.support.apps.processes import SECRET, database_url
+from tests.support.apps.processes import app_settings, database_url
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 MAX_BODY = 40_000
@@ -42,13 +40,8 @@ QUERY = "{ me { id } }"
 @pytest.fixture
 async def address(servers: EmbeddedServers) -> AsyncIterator[tuple[str, int]]:
     """Yield the address of the app in this process, with rate limits."""
-    settings = Settings(
-        mongo_url=database_url(servers, "checks"),
-        redis_url=servers.redis_url,
-        redis_budget_ms=1000,
-        secret_key=(SecretStr(SECRET),),
-        max_body=MAX_BODY,
-        rate_writes=MAX_WRITES,
+    settings = app_settings(
+        servers, "checks", redis_budget_ms=1000, max_body=MAX_BODY, rate_writes=MAX_WRITES
     )
     app = build_app(settings, development=False)
     running = uvicorn.Server(ServerConfig(app, 10, 10, 10, lifespan="on", log_config=None))

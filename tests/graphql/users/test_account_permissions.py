@@ -16,7 +16,7 @@ from slotlock.auth.sessions import open_session
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.users.user_queries import load_referenced_user
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from tests.support.apps.processes import Pair
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.clients.user_files import post_user_file
@@ -197,8 +197,7 @@ async def test_a_user_with_a_role_of_a_later_version_can_be_changed_later(
     user = await insert_user(auth)
     query = {"_id": ObjectId(user.id)}
     token = (await open_session(auth, await insert_user(auth, Role.ORGANIZER))).access_token
-    mongo, database = connect(two_apps[0].environment["SLOTLOCK_MONGO_URL"])
-    async with mongo:
+    async with open_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as database:
         await database["users"].update_one(query, {"$set": {"role": "owner"}})
         before = await database["users"].find_one(query)
         document = f"mutation($user: ID!) {{ {DOORS[door]} {{ {REFUSAL} }} }}"

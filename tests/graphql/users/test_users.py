@@ -60,14 +60,7 @@ async def school(two_apps: Pair) -> str:
 
 async def search(organizer: GraphQLTestClient, **filter_: Any) -> list[Json]:
     """Return all users that match a filter, fetched in pages of 10 users."""
-    nodes: list[Json] = []
-    after = None
-    while True:
-        page = await organizer.execute(USERS, filter=filter_, first=10, after=after)
-        nodes += page["nodes"]
-        if not page["pageInfo"]["hasNextPage"]:
-            return nodes
-        after = page["pageInfo"]["endCursor"]
+    return await organizer.all_nodes(USERS, filter=filter_, first=10)
 
 
 async def search_names(organizer: GraphQLTestClient, **filter_: Any) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from pymongo.errors import NotPrimaryError
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import connect, open_database
 from slotlock.infrastructure.mongo.clock import (
     MAX_SAMPLES,
     ClockSample,
@@ -37,18 +37,17 @@ def ahead_of_host(now: datetime) -> float:
 async def test_a_wrong_or_stepped_host_clock_changes_nothing(
     servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch, skew_s: float
 ) -> None:
-    client, database = connect(database_url(servers, "clock"))
-    try:
-        async with mongo_clock(database, 2.0) as clock:
-            before = clock.now()
-            monkeypatch.setattr("slotlock.infrastructure.mongo.clock.time", lambda: time() + skew_s)
-            clock.add(await measure(database))
-            assert before <= clock.now() < before + 5 * SECOND
-            hello = await database.command("hello")
-            assert before <= hello["localTime"].replace(tzinfo=UTC)
-            assert abs(clock.skew_s - skew_s) < 1
-    finally:
-        await client.close()
+    async with (
+        open_database(database_url(servers, "clock")) as database,
+        mongo_clock(database, 2.0) as clock,
+    ):
+        before = clock.now()
+        monkeypatch.setattr("slotlock.infrastructure.mongo.clock.time", lambda: time() + skew_s)
+        clock.add(await measure(database))
+        assert before <= clock.now() < before + 5 * SECOND
+        hello = await database.command("hello")
+        assert before <= hello["localTime"].replace(tzinfo=UTC)
+        assert abs(clock.skew_s - skew_s) < 1
 
 
 def test_a_server_clock_that_is_ahead_counts_at_once() -> None:

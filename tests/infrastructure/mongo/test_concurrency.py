@@ -15,7 +15,7 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
 from slotlock.infrastructure.mongo import concurrency_limiter
-from slotlock.infrastructure.mongo.client import Database, connect
+from slotlock.infrastructure.mongo.client import Database, open_database
 from slotlock.infrastructure.mongo.concurrency_limiter import (
     WAIT_TIMEOUT_S,
     ConcurrencyLimiter,
@@ -46,11 +46,8 @@ CANCELLED_CALLERS = 3_000
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """Yield a database of these tests."""
-    client, opened = connect(database_url(servers, "limiter"))
-    try:
+    async with open_database(database_url(servers, "limiter")) as opened:
         yield opened
-    finally:
-        await client.close()
 
 
 @pytest.fixture

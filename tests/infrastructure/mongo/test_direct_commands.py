@@ -15,7 +15,7 @@ from slotlock.infrastructure.mongo.client import (
     Database,
     Document,
     LeasingClient,
-    connect,
+    open_database,
 )
 from slotlock.infrastructure.mongo.commands import run_command
 from tests.support.apps.processes import database_url
@@ -95,8 +95,5 @@ async def test_a_command_ends_in_mongodb_too_when_its_time_is_over(database: Dat
 async def test_a_client_with_default_settings_sends_direct_commands(
     servers: EmbeddedServers,
 ) -> None:
-    client, database = connect(database_url(servers, "direct_ping"))
-    try:
+    async with open_database(database_url(servers, "direct_ping")) as database:
         assert (await run_command(database, {"ping": 1}))["ok"] == 1
-    finally:
-        await client.close()

@@ -12,7 +12,7 @@ from pymongo import MongoClient, timeout
 from pymongo.errors import OperationFailure, PyMongoError
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.client import Database, Document, connect
+from slotlock.infrastructure.mongo.client import Database, Document, open_database
 from slotlock.infrastructure.mongo.commands import (
     aggregate_in_one_batch,
     find_in_one_batch,
@@ -30,10 +30,9 @@ BY_NUMBER = {"n": 1}
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """Yield a new database."""
-    client, database = connect(database_url(servers, f"batch{ObjectId()}"))
-    yield database
-    await client.drop_database(database.name)
-    await client.close()
+    async with open_database(database_url(servers, f"batch{ObjectId()}")) as database:
+        yield database
+        await database.client.drop_database(database.name)
 
 
 class Fault(Enum):

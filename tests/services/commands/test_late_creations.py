@@ -40,7 +40,14 @@ def draft(resource: str | None = None) -> SlotDraft:
     """Return a slot of one hour."""
     start = NOW + timedelta(days=1)
     return SlotDraft(
-        *("Late", start, start + timedelta(hours=1), "UTC", 1, None, SlotKind.MEETING, True),
+        "Late",
+        start,
+        start + timedelta(hours=1),
+        "UTC",
+        1,
+        None,
+        SlotKind.MEETING,
+        True,
         resource=resource,
     )
 

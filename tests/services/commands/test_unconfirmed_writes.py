@@ -13,7 +13,12 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.booking.booking_refusals import Locked
 from slotlock.domain.users.user import Caller, Role, UserId
-from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, Document, connect
+from slotlock.infrastructure.mongo.client import (
+    CommitUnknownError,
+    Database,
+    Document,
+    open_database,
+)
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import booking_adder, slot_documents
 from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder, StoredBookings
@@ -45,11 +50,8 @@ def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicaPair]:
 @pytest.fixture
 async def database(mongo: ReplicaPair) -> AsyncIterator[Database]:
     """Yield a connection that reads the stored documents."""
-    client, database = connect(mongo.primary.url)
-    try:
+    async with open_database(mongo.primary.url) as database:
         yield database
-    finally:
-        await client.close()
 
 
 @pytest.fixture

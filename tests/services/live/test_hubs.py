@@ -21,7 +21,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
-from slotlock.infrastructure.mongo.client import Database, connect
+from slotlock.infrastructure.mongo.client import Database, open_database
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
@@ -50,11 +50,8 @@ ROUNDS = 6
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """Yield a database for this module alone."""
-    client, database = connect(database_url(servers, "hubs"))
-    try:
+    async with open_database(database_url(servers, "hubs")) as database:
         yield database
-    finally:
-        await client.close()
 
 
 @pytest.fixture

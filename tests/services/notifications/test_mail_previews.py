@@ -1,15 +1,19 @@
 """Organizers see what every kind of mail says before it is sent."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 
+from slotlock.api.endpoints.unsubscribe_endpoint import BUTTONS, HINTS, TEXTS
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, MAIL_KINDS
+from slotlock.domain.schedule.schedule_texts import SCHEDULE_WORDS
 from slotlock.infrastructure.mail.mail_texts import LANGUAGES
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
-from slotlock.services.notifications.mail_previews import preview_mails
+from slotlock.services.notifications.mail_previews import EXAMPLES, preview_mails
+from slotlock.services.slots.calendars import BOOKING_PAGE
 from tests.support.notifications.mail_scene import SITE, MailScene
 
 
@@ -26,6 +30,13 @@ async def test_every_kind_of_mail_has_a_preview_in_every_language(
     assert all("Olga" in each.content.text for each in previews)
     assert all(f'<html lang="{language}">' in each.content.html for each in previews)
     assert await scene.entries() == []
+
+
+def test_what_belongs_to_mails_has_their_languages() -> None:
+    all_texts: tuple[Mapping[str, object], ...] = (EXAMPLES, BOOKING_PAGE, TEXTS, BUTTONS, HINTS)
+    for texts in all_texts:
+        assert texts.keys() == {*LANGUAGES}
+    assert {*LANGUAGES} <= SCHEDULE_WORDS.keys()
 
 
 async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its_note(

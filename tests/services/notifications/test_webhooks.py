@@ -415,7 +415,10 @@ async def test_the_receiver_of_the_examples_accepts_what_is_signed_and_nothing_e
     hooks.site.clock.now = utc_now()
     webhook, secret = await hooks.create()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "slotlock_example.webhooks", "0"),
+        sys.executable,
+        "-m",
+        "slotlock_example.webhooks",
+        "0",
         cwd=EXAMPLE,
         env={**os.environ, "SLOTLOCK_WEBHOOK_SECRET": secret},
         stdout=asyncio.subprocess.PIPE,

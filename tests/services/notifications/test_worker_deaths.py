@@ -12,7 +12,7 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.devserver.mail_catcher import catching_mail
-from slotlock.infrastructure.mongo.client import Database, connect
+from slotlock.infrastructure.mongo.client import Database, open_database
 from tests.support.apps.fork_server import forked_app, forked_worker
 from tests.support.apps.processes import app_environment
 from tests.support.clients.booking_client import backdate_bookings, create_booking_clients
@@ -48,8 +48,7 @@ def settings(trap: MailTrap, servers: EmbeddedServers) -> Iterator[dict[str, str
 @pytest.fixture
 async def database(settings: dict[str, str]) -> AsyncIterator[Database]:
     """Yield the database of the site."""
-    client, database = connect(settings["SLOTLOCK_MONGO_URL"])
-    async with client:
+    async with open_database(settings["SLOTLOCK_MONGO_URL"]) as database:
         yield database
 
 

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+from slotlock.api.settings.fields import SecretStr
+from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.polling import wait_until
 
@@ -61,6 +64,16 @@ def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
         "SLOTLOCK_REDIS_BUDGET_MS": "1000",  # the machine may be busy
     }
+
+
+def app_settings(servers: EmbeddedServers, database: str, **others: Any) -> Settings:
+    """Return the settings of an app on these servers that runs in the process of a test."""
+    return Settings(
+        mongo_url=database_url(servers, database),
+        redis_url=servers.redis_url,
+        secret_key=(SecretStr(SECRET),),
+        **others,
+    )
 
 
 # The log files of all apps of this test process, to be shown with a failure.

@@ -87,6 +87,18 @@ class GraphQLTestClient:
         (field,) = result["data"].values()
         return field
 
+    async def all_nodes(self, document: str, **variables: Any) -> list[Json]:
+        """Return the nodes on all pages of the list, or of the node's `slots`, in a document."""
+        nodes: list[Json] = []
+        after = None
+        while True:
+            page = await self.execute(document, after=after, **variables)
+            page = page.get("slots", page)
+            nodes += page["nodes"]
+            if not page["pageInfo"]["hasNextPage"]:
+                return nodes
+            after = page["pageInfo"]["endCursor"]
+
     async def error_code(self, document: str, **variables: Any) -> str:
         """Send a document and return the code of the first error."""
         result = await self.send(document, **variables)

@@ -13,7 +13,7 @@ from redis import Redis
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Caller, Role
-from slotlock.infrastructure.mongo.client import Document, connect
+from slotlock.infrastructure.mongo.client import Document, open_database
 from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
@@ -173,8 +173,7 @@ async def open_services(
 
     Tests can pause their slot writer.
     """
-    client, database = connect(mongo_url)
-    exit_stack.push_async_callback(client.close)
+    database = await exit_stack.enter_async_context(open_database(mongo_url))
     redis = redis_client(redis_url)
     pipeline = AutoPipeline(redis, MAX_BUDGET_MS)  # the machine may be busy
     exit_stack.push_async_callback(pipeline.close)

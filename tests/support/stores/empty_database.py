@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import open_database
 from tests.support.apps.processes import database_url
 
 _unused: list[str] = []
@@ -18,10 +18,7 @@ async def empty_database(servers: EmbeddedServers) -> AsyncIterator[str]:
     name = _unused.pop() if _unused else f"empty{ObjectId()}"
     url = database_url(servers, name)
     yield url
-    client, database = connect(url)
-    try:
+    async with open_database(url) as database:
         for collection in await database.list_collection_names():
             await database[collection].delete_many({})
-    finally:
-        await client.close()
     _unused.append(name)

@@ -22,7 +22,7 @@ from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo import client, transactions
-from slotlock.infrastructure.mongo.client import Document, connect, may_have_written
+from slotlock.infrastructure.mongo.client import Document, may_have_written, open_database
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import booking_adder, writer
 from slotlock.infrastructure.mongo.slots.write_set import CommitResult
@@ -153,9 +153,9 @@ class LateStore:
 @pytest.fixture
 async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
     """Yield the services of a process behind a route, which holds nothing yet."""
-    direct_client, database = connect(database_url(servers, "late_writes"))
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(direct_client.close)
+        opened = open_database(database_url(servers, "late_writes"))
+        database = await stack.enter_async_context(opened)
         create_route = partial(HoldingRoute, is_held=lambda _: False)
         behind = database_behind(database, create_route)
         routed_client, _, route = await stack.enter_async_context(behind)

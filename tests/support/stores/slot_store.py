@@ -19,7 +19,7 @@ from slotlock.domain.booking.rules.waitlist import join
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.client import Database, Document, connect
+from slotlock.infrastructure.mongo.client import Database, Document, open_database
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -136,11 +136,7 @@ def first_change_request(slot: SlotState) -> BookingChangeRequest:
 @asynccontextmanager
 async def open_slot_store(servers: EmbeddedServers) -> AsyncIterator[SlotStore]:
     """Open an empty database with all indexes."""
-    async with empty_database(servers) as url:
-        client, database = connect(url)
-        try:
-            repositories = Repositories(database)
-            await repositories.indexes.build_missing()
-            yield SlotStore(database, repositories)
-        finally:
-            await client.close()
+    async with empty_database(servers) as url, open_database(url) as database:
+        repositories = Repositories(database)
+        await repositories.indexes.build_missing()
+        yield SlotStore(database, repositories)

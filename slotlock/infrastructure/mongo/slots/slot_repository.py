@@ -252,24 +252,20 @@ class SlotRepository:
 
         They are in order of their start, at most `limit` of either kind.
         """
-        order, overlapping = (
-            SlotOrder.START_ASC,
-            {
-                "start": {"$lt": period.end},
-                "end": {"$gt": period.start},
-            },
-        )
-        pages = await asyncio.gather(
-            *(
-                self._slot_lists.read(
-                    SlotListRequest(
-                        {field: ObjectId(user_id), **overlapping},
-                        *(order, limit, None, now, selection, user_id),
-                    )
-                )
-                for field in ("bookings.user", "waitlist.user")
+        overlapping = {"start": {"$lt": period.end}, "end": {"$gt": period.start}}
+        requests = (
+            SlotListRequest(
+                {field: ObjectId(user_id), **overlapping},
+                SlotOrder.START_ASC,
+                limit,
+                None,
+                now,
+                selection,
+                user_id,
             )
+            for field in ("bookings.user", "waitlist.user")
         )
+        pages = await asyncio.gather(*map(self._slot_lists.read, requests))
         found = {slot.id: slot for page in pages for slot in page.items}
         return sorted(found.values(), key=lambda slot: (slot.slot.start, slot.id))
 

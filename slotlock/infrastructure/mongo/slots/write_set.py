@@ -123,8 +123,7 @@ class NewCampaign:
 
 # What other change sets of a group may change, too.
 _NOT_IN_GROUPS = attrgetter(
-    *("new_slots", "deleted_slots", "preconditions", "audit_notes"),
-    *("team_versions", "new_campaigns"),
+    "new_slots", "deleted_slots", "preconditions", "audit_notes", "team_versions", "new_campaigns"
 )
 
 

@@ -15,8 +15,6 @@ from websockets.typing import Subprotocol
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.server.http_protocol import ServerConfig
 from slotlock.api.server.websockets import StrictWebSocketProtocol, _text_frame
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
@@ -25,7 +23,7 @@ from slotlock.graphql.transport.websocket import PROTOCOL
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
-from tests.support.apps.processes import SECRET, database_url
+from tests.support.apps.processes import app_settings
 from tests.support.clients.client import WATCH_AVAILABILITY, WebSocketTestClient
 from tests.support.domain.builders import build_slot
 from tests.support.transport.raw_connection import (
@@ -77,11 +75,7 @@ class Server:
 
 @pytest.fixture
 async def server(servers: EmbeddedServers) -> AsyncIterator[Server]:
-    settings = Settings(
-        mongo_url=database_url(servers, "direct"),
-        redis_url=servers.redis_url,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "direct")
     async with open_app_state(settings, development=False) as state:
         slot_id = new_slot_id()
         write_set = WriteSet((), new_slots=(build_slot(5, id=slot_id),))

@@ -9,8 +9,6 @@ import pytest
 from starlette.types import Message
 
 from slotlock.api.app_state import AppState, open_app_state
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
@@ -28,7 +26,7 @@ from slotlock.graphql.transport.websocket import PROTOCOL
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
-from tests.support.apps.processes import SECRET, database_url
+from tests.support.apps.processes import app_settings
 from tests.support.clients.client import WATCH_AVAILABILITY, Json
 from tests.support.domain.builders import build_slot
 from tests.support.polling import eventually
@@ -42,11 +40,7 @@ WATCH_VERSION = """subscription($slots: [ID!]!, $full: Boolean = false) {
 
 @pytest.fixture
 async def state(servers: EmbeddedServers) -> AsyncIterator[AppState]:
-    settings = Settings(
-        mongo_url=database_url(servers, "pushed"),
-        redis_url=servers.redis_url,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "pushed")
     async with open_app_state(settings, development=False) as opened:
         yield opened
 

@@ -15,13 +15,11 @@ from starlette.types import Message
 
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.server.websockets import MAX_FRAMES
-from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.execution import document_cache
 from slotlock.graphql.transport import websocket
 from slotlock.graphql.transport.websocket import PROTOCOL
-from tests.support.apps.processes import SECRET, AppProcess, database_url
+from tests.support.apps.processes import AppProcess, app_settings
 from tests.support.clients.client import Json
 from tests.support.polling import wait_until
 from tests.support.transport.random_requests import QUERIES, json_values, request_bodies
@@ -163,11 +161,7 @@ def test_the_server_reads_no_pings_of_a_peer_that_does_not_read_the_pongs(
 
 @pytest.fixture
 async def state(servers: EmbeddedServers) -> AsyncIterator[AppState]:
-    settings = Settings(
-        mongo_url=database_url(servers, "unresponsive"),
-        redis_url=servers.redis_url,
-        secret_key=(SecretStr(SECRET),),
-    )
+    settings = app_settings(servers, "unresponsive")
     async with open_app_state(settings, development=False) as opened:
         yield opened
 

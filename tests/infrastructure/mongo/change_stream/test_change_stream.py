@@ -11,7 +11,7 @@ from slotlock.auth.sessions import open_session, refresh_session
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch, ChangeStream
-from slotlock.infrastructure.mongo.client import Document, connect
+from slotlock.infrastructure.mongo.client import Document, connect, open_database
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
@@ -32,15 +32,14 @@ SHIFTED: list[Document] = [{"$set": {"bookings": [{"user": ADA, "at": 1}], "vers
 async def test_a_stream_without_changes_returns_after_the_time_it_asks_for(
     servers: EmbeddedServers,
 ) -> None:
-    client, database = connect(database_url(servers, "idle_stream"))
-    await insert_new_slots(database, build_slot(5, id=new_slot_id()))
-    stream = ChangeStream(database)
-    await stream.open()
-    await stream.next_changes()  # the stream begins with the latest write
-    for _ in range(2):  # with the timeout of the client, this would be no reply in time
-        assert not await stream.next_changes()
-    await stream.close()
-    await client.close()
+    async with open_database(database_url(servers, "idle_stream")) as database:
+        await insert_new_slots(database, build_slot(5, id=new_slot_id()))
+        stream = ChangeStream(database)
+        await stream.open()
+        await stream.next_changes()  # the stream begins with the latest write
+        for _ in range(2):  # with the timeout of the client, this would be no reply in time
+            assert not await stream.next_changes()
+        await stream.close()
 
 
 async def test_after_an_election_the_stream_begins_with_what_the_new_primary_knows(
@@ -84,20 +83,19 @@ async def test_after_an_election_the_stream_begins_with_what_the_new_primary_kno
 
 
 async def test_the_stream_names_the_slots_that_were_deleted(servers: EmbeddedServers) -> None:
-    client, database = connect(database_url(servers, "deletion_stream"))
-    deleted, other = (build_slot(5, id=new_slot_id()) for _ in range(2))
-    await insert_new_slots(database, deleted, other)
-    stream = ChangeStream(database)
-    await stream.open()
-    await SlotWriter(database).commit(WriteSet((), deleted_slots=(deleted,)))
-    await edit_silently(database, other)
-    found: list[ChangeBatch] = []
-    while not any(each.slot_versions.get(other.id, 1) > 1 for each in found):
-        found.append(await stream.next_changes())  # each write may be a reply of its own
-    assert {id_ for each in found for id_ in each.deleted_slot_ids} == {deleted.id}
-    assert not any(each.session_ids for each in found)
-    await stream.close()
-    await client.close()
+    async with open_database(database_url(servers, "deletion_stream")) as database:
+        deleted, other = (build_slot(5, id=new_slot_id()) for _ in range(2))
+        await insert_new_slots(database, deleted, other)
+        stream = ChangeStream(database)
+        await stream.open()
+        await SlotWriter(database).commit(WriteSet((), deleted_slots=(deleted,)))
+        await edit_silently(database, other)
+        found: list[ChangeBatch] = []
+        while not any(each.slot_versions.get(other.id, 1) > 1 for each in found):
+            found.append(await stream.next_changes())  # each write may be a reply of its own
+        assert {id_ for each in found for id_ in each.deleted_slot_ids} == {deleted.id}
+        assert not any(each.session_ids for each in found)
+        await stream.close()
 
 
 async def test_the_stream_names_the_sessions_that_ended_or_got_another_role(
@@ -131,14 +129,13 @@ async def test_the_stream_names_the_sessions_that_ended_or_got_another_role(
 async def test_the_stream_names_the_users_of_new_bookings(
     servers: EmbeddedServers, update: Document | list[Document]
 ) -> None:
-    client, database = connect(database_url(servers, "user_stream"))
-    slots, slot_id = database["slots"], ObjectId()
-    bookings = [{"user": BEN, "at": 1}, {"user": CLEO, "at": 2}]
-    await slots.insert_one({"_id": slot_id, "bookings": bookings})
-    stream = ChangeStream(database)
-    await stream.open()
-    await slots.update_one({"_id": slot_id}, update)
-    while str(ADA) not in (await stream.next_changes()).user_ids:
-        pass  # the stream begins with the insertion
-    await stream.close()
-    await client.close()
+    async with open_database(database_url(servers, "user_stream")) as database:
+        slots, slot_id = database["slots"], ObjectId()
+        bookings = [{"user": BEN, "at": 1}, {"user": CLEO, "at": 2}]
+        await slots.insert_one({"_id": slot_id, "bookings": bookings})
+        stream = ChangeStream(database)
+        await stream.open()
+        await slots.update_one({"_id": slot_id}, update)
+        while str(ADA) not in (await stream.next_changes()).user_ids:
+            pass  # the stream begins with the insertion
+        await stream.close()

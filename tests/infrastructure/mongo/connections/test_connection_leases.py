@@ -16,6 +16,7 @@ from slotlock.infrastructure.mongo.client import (
     LeasingClient,
     connect,
     is_unavailable,
+    open_database,
 )
 from slotlock.infrastructure.mongo.commands import find_in_one_batch, run_command
 from tests.support.apps.processes import database_url
@@ -30,11 +31,10 @@ COUNT = 50
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """Yield a new database with numbered documents."""
-    client, database = connect(database_url(servers, f"leases{ObjectId()}"))
-    await database["items"].insert_many({"_id": n} for n in range(COUNT))
-    yield database
-    await client.drop_database(database.name)
-    await client.close()
+    async with open_database(database_url(servers, f"leases{ObjectId()}")) as database:
+        await database["items"].insert_many({"_id": n} for n in range(COUNT))
+        yield database
+        await database.client.drop_database(database.name)
 
 
 def find_command(number: int, sleep_ms: int = 0) -> Document:
@@ -180,8 +180,7 @@ async def test_no_connection_is_left_after_the_client_was_closed(
 
 async def test_commands_succeed_again_after_mongodb_restarted(tmp_path: Path) -> None:
     with restartable_server(tmp_path / "mongo", "mongod") as mongo:
-        client, database = connect(mongo.url)
-        try:
+        async with open_database(mongo.url) as database:
             await asyncio.gather(*(connection_id(database) for _ in range(3)))
             mongo.kill()
             with pytest.raises(PyMongoError) as raised:
@@ -192,8 +191,6 @@ async def test_commands_succeed_again_after_mongodb_restarted(tmp_path: Path) ->
             assert await find_in_one_batch(database["items"], {}, {}, 1) == []
             replies = await asyncio.gather(*(connection_id(database) for _ in range(5)))
             assert len(set(replies)) == 5
-        finally:
-            await client.close()
 
 
 async def test_a_primary_that_steps_down_is_left(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from slotlock.infrastructure.mongo.client import (
     Database,
     Document,
     IndexMissingError,
-    connect,
     is_unavailable,
+    open_database,
 )
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.indexes import index_builder
@@ -52,11 +52,8 @@ def mongod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServ
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[tuple[Database, Repositories]]:
     """Open a database as a process of its own would."""
-    client, database = connect(url)
-    try:
+    async with open_database(url) as database:
         yield database, Repositories(database)
-    finally:
-        await client.close()
 
 
 @pytest.fixture

@@ -193,7 +193,12 @@ class SlotListReader:
     async def _find(self, reads: EqualLists) -> FoundPage:
         read = reads[-1]
         found = await find_in_one_batch(
-            *(self._slots, read.query, _projection(reads), read.limit, read.sort, read.hint),
+            self._slots,
+            read.query,
+            _projection(reads),
+            read.limit,
+            read.sort,
+            read.hint,
             codec_for(read.selection),
         )
         return found, read.now
