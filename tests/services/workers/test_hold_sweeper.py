@@ -300,7 +300,7 @@ def test_a_sweeper_pauses_until_the_next_deadline_that_it_finds_or_its_process_w
     slot_id, services, is_own = add_waitlist(pair), pair.services[0], writer == "own process"
     pair.clock.advance(timedelta(minutes=60) - timedelta(seconds=2))
 
-    async def join_beside_sweeper() -> None:
+    async def join_while_sweeping() -> None:
         pauses = Pauses()
         monkeypatch.setattr(hold_sweeper, "wait_for_event", pauses.wait)
         async with hold_sweeper.hold_sweeper(services, services.locks):
@@ -319,6 +319,6 @@ def test_a_sweeper_pauses_until_the_next_deadline_that_it_finds_or_its_process_w
 
     # Longer than the two seconds, in any case.
     monkeypatch.setattr(hold_sweeper, "IDLE_INTERVAL_S", (2.1, 2.5))
-    pair.runner.run(join_beside_sweeper())
+    pair.runner.run(join_while_sweeping())
     assert waitlist_length(pair, slot_id) == 0
     assert len(find_ended_entries(pair, slot_id)) == 1
