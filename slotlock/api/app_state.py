@@ -14,10 +14,9 @@ from slotlock.api.backend import (
     login_throttle,
     open_backend,
     rate_limits,
-    run_admission_workers,
     run_live_hubs,
-    run_outbox,
     run_session_streams,
+    run_workers,
     sign_in_providers,
     token_signer,
 )
@@ -147,8 +146,7 @@ async def open_app_state(
         sweeper_locks = Locks(backend.pipeline, ttl_ms=SWEEPER_LEASE_TTL_MS, record_metrics=False)
         await stack.enter_async_context(hold_sweeper(services, sweeper_locks))
         if settings.queue_worker:
-            await stack.enter_async_context(run_admission_workers(backend))
-            await stack.enter_async_context(run_outbox(backend, settings, development=development))
+            await stack.enter_async_context(run_workers(backend, settings, development=development))
         shutdown = ShutdownCoordinator()
         graphql_server = GraphQLServer(
             services=services,

@@ -29,10 +29,13 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.rate_limits import RateLimiter
 from slotlock.services.admission.tickets import load_tickets
 from slotlock.services.container import Services
-from slotlock.services.workers.admission_worker import ADMISSION_LEASE_TTL_MS, admission_worker
+from slotlock.services.workers.admission_worker import admission_worker
 
 if TYPE_CHECKING:
     from slotlock.services.notifications.outbox_reader import Producer
+
+# The time after which another process replaces a worker that died.
+WORKER_LEASE_TTL_MS = 2_000
 
 
 @value_object
@@ -141,12 +144,17 @@ async def run_session_streams(backend: Backend, auth: Auth) -> AsyncIterator[Non
 
 
 @asynccontextmanager
-async def run_admission_workers(backend: Backend) -> AsyncIterator[None]:
-    """Serve the partitions of the admission queue for which this process gets the lease."""
-    lease_locks = Locks(backend.pipeline, ttl_ms=ADMISSION_LEASE_TTL_MS, record_metrics=False)
+async def run_workers(
+    backend: Backend, settings: Settings, *, development: bool = False
+) -> AsyncIterator[None]:
+    """Serve the admission queue and the outbox as far as this process gets the leases."""
+    lease_locks = Locks(backend.pipeline, ttl_ms=WORKER_LEASE_TTL_MS, record_metrics=False)
     await lease_locks.start()
     try:
-        async with admission_worker(backend.services, lease_locks):
+        async with (
+            admission_worker(backend.services, lease_locks),
+            _run_outbox(backend, settings, lease_locks, development=development),
+        ):
             yield
     finally:
         await lease_locks.stop()
@@ -198,13 +206,13 @@ def quiet_hours(settings: Settings) -> QuietHours | None:
 
 
 @asynccontextmanager
-async def run_outbox(
-    backend: Backend, settings: Settings, *, development: bool = False
+async def _run_outbox(
+    backend: Backend, settings: Settings, lease_locks: Locks, *, development: bool
 ) -> AsyncIterator[None]:
     """Go on with draws, fill the outbox and send what it has, together with other processes."""
     # Most commands send nothing.
     from slotlock.infrastructure.webhooks.webhook_client import open_webhook_client
-    from slotlock.services.notifications.outbox_reader import READER_LEASE_TTL_MS, outbox_reader
+    from slotlock.services.notifications.outbox_reader import outbox_reader
     from slotlock.services.notifications.outbox_sender import outbox_sender
     from slotlock.services.notifications.webhook_sender import WebhookSender
     from slotlock.services.workers.draw_worker import draw_worker
@@ -217,9 +225,6 @@ async def run_outbox(
         sender = WebhookSender(services, client)
         await stack.enter_async_context(outbox_sender(services, Channel.WEBHOOK, sender.deliver))
         producers = await _run_mail(backend, settings, stack, development=development)
-        lease_locks = Locks(backend.pipeline, ttl_ms=READER_LEASE_TTL_MS, record_metrics=False)
-        await lease_locks.start()
-        stack.push_async_callback(lease_locks.stop)
         await stack.enter_async_context(draw_worker(services, lease_locks))
         await stack.enter_async_context(outbox_reader(services, lease_locks, Channel.WEBHOOK))
         if producers:

@@ -1,6 +1,7 @@
 """The command line: the commands of `slotlock` and their arguments."""
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -66,7 +67,12 @@ class _CommandParser(argparse.ArgumentParser):
 def load(target: str) -> Callable[..., Any]:
     """Import a function of slotlock; `target` is `module:function`."""
     module, _, name = target.partition(":")
-    function: Callable[..., Any] = getattr(import_module(f"slotlock.{module}"), name)
+    gc.disable()  # what is imported stays: collections would take a twentieth of a start
+    try:
+        function: Callable[..., Any] = getattr(import_module(f"slotlock.{module}"), name)
+    finally:
+        gc.freeze()
+        gc.enable()
     return function
 
 
@@ -153,18 +159,14 @@ def _parse_worker_count(text: str) -> int:
 
 def _serve(args: argparse.Namespace) -> int:
     if args.workers == 1:
-        from slotlock.cli.serve import serve_alone
-
-        return serve_alone()
+        return int(load("cli.serve:serve_alone")())
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="slotlock-metrics-") as directory:
         # prometheus_client reads the variable when it is imported.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
         try:
-            from slotlock.cli.serve import serve_together
-
-            return serve_together(args.workers)
+            return int(load("cli.serve:serve_together")(args.workers))
         finally:
             del os.environ["PROMETHEUS_MULTIPROC_DIR"]
 

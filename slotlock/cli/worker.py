@@ -14,8 +14,7 @@ from slotlock.api.backend import (
     Backend,
     health_endpoints,
     open_backend,
-    run_admission_workers,
-    run_outbox,
+    run_workers,
 )
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.listener import bind
@@ -61,8 +60,7 @@ async def _serve_queue(settings: Settings, listener: socket.socket | None) -> No
     async with (
         open_backend(settings) as backend,
         _serve_health(settings, listener, backend),
-        run_admission_workers(backend),
-        run_outbox(backend, settings),
+        run_workers(backend, settings),
     ):
         print("serving the admission queue", flush=True)
         await stop.wait()

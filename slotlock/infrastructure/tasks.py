@@ -30,6 +30,30 @@ def ignore_unretrieved(future: asyncio.Future[Result]) -> None:
         future.exception()
 
 
+async def wait_for_event(event: asyncio.Event, timeout_s: float) -> None:
+    """Wait for an event, at most this many seconds."""
+    # Not wait_for, which swallows a cancellation that arrives with the event (Python 3.11).
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+
+
+class Signal:
+    """Wakes the tasks of this process that wait for something to do.
+
+    A task gets `next` before it looks for work, and waits for it if there is none. So it misses
+    nothing that comes while it looks.
+    """
+
+    def __init__(self) -> None:
+        self.next = asyncio.Event()
+
+    def send(self) -> None:
+        """Wake all tasks that wait."""
+        event, self.next = self.next, asyncio.Event()
+        event.set()
+
+
 class RefreshTimer:
     """Triggers may be lost, so the waiting task resyncs everything at the interval as well."""
 

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -16,6 +17,7 @@ from slotlock.api.server.http_protocol import ServerConfig
 from slotlock.api.settings.addresses import trusted_networks
 from slotlock.api.settings.settings import Settings
 from slotlock.api.telemetry.logs import logging_config
+from slotlock.infrastructure.tasks import wait_for_event
 
 # Longer than proxies and clients keep idle connections (usually at most 60 s). If the server closed
 # first, a request that is being sent at that moment would be lost.
@@ -26,6 +28,8 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = on_started
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._exit_requested = asyncio.Event()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -35,9 +39,20 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         if self.started:
             self._on_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._exit_requested.set)
+
+    async def main_loop(self) -> None:
+        # uvicorn looks ten times a second whether a signal came.
+        while not await self.on_tick(0):  # which makes the Date header of a second
+            await wait_for_event(self._exit_requested, 1.0)
 
 
 class _ServerWithoutSignals(uvicorn.Server):

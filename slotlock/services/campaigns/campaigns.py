@@ -121,6 +121,7 @@ async def resume_propagation(services: Services) -> None:
 async def _propagate_terms(services: Services, campaign: Campaign) -> None:
     now = services.now()
     await services.campaigns.propagate_terms(campaign, now)
+    services.slot_writer.deadline_set.send()  # waiting users may get places now
     for slot in await services.campaigns.find_slots(campaign.id, now):
         state = to_availability(as_of(slot, now))
         services.availability.publish(state)

@@ -30,17 +30,15 @@ from slotlock.infrastructure.mongo.outbox.slot_changes_reader import Checkpoint,
 from slotlock.infrastructure.redis.keys import OUTBOX_READER_LOCK
 from slotlock.infrastructure.redis.locks.lock_leases import LockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.tasks import cancel_and_wait
+from slotlock.infrastructure.tasks import cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
 
 log = logging.getLogger("slotlock.outbox")
 
-# The time after which another process replaces one that died.
-READER_LEASE_TTL_MS = 2_000
 MAX_LEASE_WAIT_S = 10.0
 BACKOFF_S = 0.5
-# How soon a first webhook is noticed.
-IDLE_PAUSE_S = 1.0
+# How soon a first webhook is noticed that another process inserted.
+IDLE_PAUSE_S = 2.0
 # Under load, so many changes of a slot are one read.
 PAUSE_S = 0.2
 # What was decided longer ago is written, or never.
@@ -64,18 +62,19 @@ async def outbox_reader(
     webhooks follow from what is stored, all others are those of the producers.
     """
     reader = OutboxReader(services, channel, producers)
-    task = asyncio.create_task(_read_forever(reader, lease_locks))
+    task = asyncio.create_task(_read_forever(services, reader, lease_locks))
     try:
         yield
     finally:
         await cancel_and_wait(task)
 
 
-async def _read_forever(reader: "OutboxReader", lease_locks: Locks) -> None:
+async def _read_forever(services: Services, reader: "OutboxReader", lease_locks: Locks) -> None:
     while True:
+        webhook_changed = services.webhooks.changed.next
         try:
             if not await reader.is_needed():
-                await asyncio.sleep(IDLE_PAUSE_S)
+                await wait_for_event(webhook_changed, IDLE_PAUSE_S)
                 continue
             lease = await lease_locks.acquire(reader.lock_name, wait_s=MAX_LEASE_WAIT_S)
             if lease is not None:

@@ -9,13 +9,14 @@ import contextlib
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import timedelta
 from itertools import product
 
 from prometheus_client import Counter
 
 from slotlock.domain.notifications.outbox import LEASE, Channel, Delivery, OutboxEntry, OutboxState
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.tasks import cancel_and_wait
+from slotlock.infrastructure.tasks import cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
 
 log = logging.getLogger("slotlock.outbox")
@@ -29,7 +30,9 @@ for _channel, _state in product(
     Channel, (OutboxState.SENT, OutboxState.QUEUED, OutboxState.FAILED)
 ):
     ATTEMPTS.labels(_channel.value, _state.value)  # which shows zero, instead of nothing
+# The time between two looks at the outbox while an entry is due, and while none is.
 POLL_S = 0.5
+IDLE_POLL_S = (1.5, 2.5)
 # The entries that a process sends at once on one channel.
 CONCURRENCY = 30
 # Entries are leased together, so that each costs few commands: as many as there is room for, as
@@ -78,19 +81,25 @@ class OutboxSender:
         self._wait_for_rate = wait_for_rate
         # The attempts that go on, with the group of each, or the id of an entry without a group.
         self._sending: dict[asyncio.Task[None], str] = {}
+        # After how many seconds to look again.
+        self._pause_s = POLL_S
 
     async def run(self) -> None:
         """Send what is due, until the task is cancelled."""
+        was_woken = False
         while True:
-            found = 0
+            found, inserted = 0, self._services.outbox.inserted.next
             try:
                 found = await self.send_due()
             except Exception as error:  # the entries stay in the outbox
                 log.warning(
                     "could not read the outbox", exc_info=None if is_unavailable(error) else error
                 )
+                self._pause_s = POLL_S
             if not found:
-                await self._wait_for_entries()
+                # A transaction announces its entries before it commits them.
+                await wait_for_event(inserted, POLL_S if was_woken else self._pause_s)
+                was_woken = inserted.is_set()
 
     async def finish(self) -> None:
         """Let attempts that have begun end, for some seconds; the rest is left to the lease."""
@@ -101,9 +110,16 @@ class OutboxSender:
 
     async def send_due(self) -> int:
         """Begin to send entries that are due, and return how many these are."""
-        due = await self._services.outbox.find_due(
-            self._channel, self._services.now(), 4 * CONCURRENCY
+        idle_s, now = random.uniform(*IDLE_POLL_S), self._services.now()  # noqa: S311 - no secret
+        found = await self._services.outbox.find_due(
+            self._channel, now + timedelta(seconds=idle_s), 4 * CONCURRENCY
         )
+        due = [entry for entry in found if entry.due_at is None or entry.due_at <= now]
+        if due:
+            self._pause_s = POLL_S
+        else:
+            next_due_at = found[0].due_at if found else None
+            self._pause_s = (next_due_at - now).total_seconds() if next_due_at else idle_s
         busy, leads = set(self._sending.values()), dict[str, OutboxEntry]()
         for entry in due:
             # The first entry of a group takes the others with it.
@@ -181,8 +197,3 @@ class OutboxSender:
             return error
         ATTEMPTS.labels(entries[0].channel.value, state.value).inc()
         return None
-
-    async def _wait_for_entries(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLL_S):
-                await self._services.outbox.inserted.wait()

@@ -35,7 +35,6 @@ log = logging.getLogger("slotlock.outbox")
 
 INTERVAL_S = 60.0
 BACKOFF_S = 5.0
-MAX_LEASE_WAIT_S = 10.0
 # What was decided before the time of a mail is written by then, or never.
 WRITE_GRACE_PERIOD = timedelta(minutes=2)
 READ_BATCH_SIZE = 50
@@ -56,24 +55,22 @@ async def mail_schedule(
 
 async def _run_forever(schedule: "MailSchedule", lease_locks: Locks) -> None:
     while True:
+        pause_s = INTERVAL_S
         try:
-            lease = await lease_locks.acquire(MAIL_SCHEDULE_LOCK, wait_s=MAX_LEASE_WAIT_S)
-            if lease is None:
-                continue
-            try:
-                while not lease.lost.is_set():
+            # Without it, another process inserts the same.
+            lease = await lease_locks.acquire(MAIL_SCHEDULE_LOCK)
+            if lease is not None:
+                try:
                     await schedule.insert_due()
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(INTERVAL_S):
-                            await lease.lost.wait()
-            finally:
-                await lease_locks.release(lease)
+                finally:
+                    await lease_locks.release(lease)
         except Exception as error:  # what is due is inserted the next time
             log.warning(
                 "could not look for reminders",
                 exc_info=None if is_unavailable(error) else error,
             )
-            await asyncio.sleep(BACKOFF_S)
+            pause_s = BACKOFF_S
+        await asyncio.sleep(pause_s)
 
 
 class MailSchedule:

@@ -25,12 +25,12 @@ from slotlock.services.workers.slot_queue_runner import BACKOFF_S, SlotQueueRunn
 
 log = logging.getLogger("slotlock.admission")
 
-# The time after which another process replaces one that died.
-ADMISSION_LEASE_TTL_MS = 2_000
 MAX_LEASE_WAIT_S = 10.0
-# A process releases a partition after this time, so that all of them share the work. The spread
-# keeps one process from releasing all its partitions together.
+# A process releases a partition so long after its first request, so that all of them share the
+# work, and a partition without requests after the longer time. The spread keeps one process from
+# releasing all its partitions together.
 LEASE_DURATION_S = (1.0, 3.0)
+IDLE_LEASE_DURATION_S = (10.0, 20.0)
 SHUTDOWN_TIMEOUT_S = 5.0
 # A worker that has finished its work by then ends when it is cancelled again.
 SHUTDOWN_PATIENCE_S = SHUTDOWN_TIMEOUT_S + 1
@@ -77,9 +77,11 @@ async def _process_until_released(
         while not lease.lost.is_set() and (entries := await partition.read_pending()):
             await _finish_despite_cancel(_process_entries(services, partition, lease, entries))
         clock = asyncio.get_running_loop().time
-        release_at = clock() + random.uniform(*LEASE_DURATION_S)  # noqa: S311
+        is_idle, release_at = True, clock() + random.uniform(*IDLE_LEASE_DURATION_S)  # noqa: S311
         while clock() < release_at and not lease.lost.is_set():
             entries = await partition.read_new()
+            if entries and is_idle:
+                is_idle, release_at = False, clock() + random.uniform(*LEASE_DURATION_S)  # noqa: S311
             await _finish_despite_cancel(_process_entries(services, partition, lease, entries))
             if 0 < len(entries) < MAX_READ:  # the queue was read to its end
                 await asyncio.sleep(GATHER_S)

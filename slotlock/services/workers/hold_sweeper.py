@@ -4,15 +4,21 @@ Correctness does not depend on it: every command first ends the expired holds of
 ends the waiting lists of slots that have started, of which nobody can be promoted. A sweep
 takes no slot locks, since its writes are conditional on versions like all others. It writes many
 slots at once, since thousands of holds may expire in the same second.
+
+A process sweeps at the next deadline that it knows. It learns of a deadline from its last sweep,
+which looks ahead until the next one, or because it wrote a near one itself. Holds last a minute or
+longer, so that only a change by an organizer in another process can set a deadline that comes
+before its next sweep.
 """
 
 import asyncio
 import contextlib
 import logging
+import random
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from prometheus_client import Counter
 
@@ -25,7 +31,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.write_set import SlotWrite, WriteSet, check_written
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.tasks import cancel_and_wait
+from slotlock.infrastructure.tasks import cancel_and_wait, wait_for_event
 from slotlock.services.batch_decision import decide_batch
 from slotlock.services.booking.waitlist import remove_recently_banned
 from slotlock.services.campaigns.campaigns import resume_propagation
@@ -35,11 +41,15 @@ from slotlock.services.erasure import finish_erasures
 
 log = logging.getLogger("slotlock.hold_sweeper")
 
+# The time between two sweeps while there is something to do, and while there is nothing.
 SWEEP_INTERVAL_S = 0.25
-# Interrupted work is resumed in every eighth sweep of a process.
-CRASH_RECOVERY_EVERY = 8
+IDLE_INTERVAL_S = (1.5, 2.5)
+# How often a process looks for interrupted work.
+CRASH_RECOVERY_INTERVAL_S = 4.0
 # The pause between two leases of a process, in which another one may get the lease.
 LEASE_PAUSE_S = 0.1
+# MongoDB stores milliseconds, and the time of decisions is truncated to them.
+RESOLUTION_S = 0.001
 MAX_DUE_SLOTS = 500
 SWEEP_BATCH_SIZE = 100
 MAX_ENDED_PER_TRANSACTION = 1000
@@ -69,46 +79,58 @@ async def hold_sweeper(services: Services, lease_locks: Locks) -> AsyncIterator[
 
 
 async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
-    sweep_count = 0
+    clock = asyncio.get_running_loop().time
+    recover_at = clock()
     while True:
-        pause_s = SWEEP_INTERVAL_S
+        begun_at = clock()
+        pause_s, deadline_set = SWEEP_INTERVAL_S, services.slot_writer.deadline_set.next
         try:
             # Concurrent sweeps of the same slots would only cause write conflicts.
             lease = await lease_locks.acquire(HOLD_SWEEPER_LOCK)
             if lease is not None:
-                finishes_changes = sweep_count % CRASH_RECOVERY_EVERY == 0
-                sweep_count, pause_s = sweep_count + 1, LEASE_PAUSE_S
+                is_recovering = begun_at >= recover_at
+                if is_recovering:
+                    recover_at = begun_at + CRASH_RECOVERY_INTERVAL_S
                 try:
-                    await _sweep_with_lease(services, finishes_changes=finishes_changes)
+                    pause_s = await _sweep_with_lease(services, is_recovering=is_recovering)
                 finally:
                     await lease_locks.release(lease)
         except Exception as error:  # the sweeper must outlive an unavailable MongoDB
-            pause_s = SWEEP_INTERVAL_S
             log.warning(
                 "could not release expired holds", exc_info=None if is_unavailable(error) else error
             )
-        await asyncio.sleep(pause_s)
+        await wait_for_event(deadline_set, pause_s)
+        await asyncio.sleep(begun_at + SWEEP_INTERVAL_S - clock())
 
 
-async def _sweep_with_lease(services: Services, *, finishes_changes: bool) -> None:
-    due_count = await sweep(services)
-    if finishes_changes:  # after the sweep, so that a failure here does not delay the expiry
+async def _sweep_with_lease(services: Services, *, is_recovering: bool) -> float:
+    """Sweep, and return the time in seconds until the next sweep of this process."""
+    idle_s = random.uniform(*IDLE_INTERVAL_S)  # noqa: S311 - no secret
+    deadlines = await sweep(services, timedelta(seconds=idle_s))
+    if is_recovering:  # after the sweep, so that a failure here does not delay the expiry
         await finish_interrupted_changes(services)
-    if due_count < MAX_DUE_SLOTS:
-        # With the lease, so that the processes together sweep as often as one.
-        await asyncio.sleep(SWEEP_INTERVAL_S)
+    now = services.now()
+    if deadlines and deadlines[0] <= now:
+        if len(deadlines) < MAX_DUE_SLOTS:
+            # With the lease, so that the processes together sweep as often as one.
+            await asyncio.sleep(SWEEP_INTERVAL_S)
+        return LEASE_PAUSE_S
+    return (deadlines[0] - now).total_seconds() + RESOLUTION_S if deadlines else idle_s
 
 
-async def sweep(services: Services) -> int:
+async def sweep(services: Services, ahead: timedelta = timedelta()) -> Sequence[datetime]:
     """End the expired holds and the waiting lists of up to MAX_DUE_SLOTS slots that are due.
 
-    Returns how many slots were due.
+    Returns the deadlines that it found, also those that come within the time `ahead`, the earliest
+    first.
     """
-    due = await services.slots.find_due(services.now(), MAX_DUE_SLOTS)
+    now = services.now()
+    deadlines = await services.slots.find_due(now + ahead, MAX_DUE_SLOTS)
+    due = [slot_id for slot_id, deadline in deadlines.items() if deadline <= now]
     await asyncio.gather(
         *(_sweep_slots(services, slot_ids) for slot_ids in chunked(due, SWEEP_BATCH_SIZE))
     )
-    return len(due)
+    return list(deadlines.values())
 
 
 async def _sweep_slots(services: Services, slot_ids: Sequence[SlotId]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from standardwebhooks import webhooks
 
-from slotlock.api.backend import open_backend, run_outbox
+from slotlock.api.backend import open_backend, run_workers
 from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
@@ -392,7 +392,7 @@ async def test_a_worker_sends_mails_and_calls_webhooks_also_without_the_other(
         await hooks.create(BOOKED_ONLY)
     mail = direct_mail(TEST, "a", "1", site.clock.now, recipient="a@school.test")
     kinds = ["test", *["booked"] * has_mail, *["booking.confirmed"] * has_webhook]
-    async with open_backend(settings) as backend, run_outbox(backend, settings):
+    async with open_backend(settings) as backend, run_workers(backend, settings):
         for channel, is_on in ((Channel.MAIL, has_mail), (Channel.WEBHOOK, has_webhook)):
             if is_on:
                 await eventually(partial(site.has_checkpoint, channel), "the reader has begun")

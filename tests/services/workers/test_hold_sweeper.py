@@ -117,7 +117,7 @@ def test_a_slot_that_cannot_be_read_is_not_due_again_at_once(pair: ServicePair) 
     slot_ids = create_held_slots(pair, 2)
     damage_bookings(pair, slot_ids[0])
     sweep_expired(pair)
-    assert pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10)) == []
+    assert pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10)) == {}
 
 
 def test_a_slot_that_cannot_be_read_fails_only_its_own_query_of_a_batch(pair: ServicePair) -> None:
@@ -217,7 +217,7 @@ def test_a_waitlist_ends_when_its_slot_starts(pair: ServicePair) -> None:
     ended = find_ended_entries(pair, slot_id)
     assert [each["by"] for each in ended] == [None, None]
     assert {each["at"] for each in ended} == {pair.clock.now}
-    assert pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10)) == []
+    assert pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10)) == {}
 
 
 def test_control_without_its_end_a_waitlist_stays_for_ever(
@@ -271,3 +271,54 @@ def test_a_slot_that_an_older_version_edits_gets_what_lists_find_it_by(pair: Ser
     stored = pair.database["slots"].find_one(slot_id)
     assert stored is not None
     assert stored["titleKey"] == "ubung"
+
+
+class Pauses:
+    """Replaces the pauses of a sweeper: they end by an event of the process or by `end` alone."""
+
+    def __init__(self) -> None:
+        self.begun: asyncio.Queue[float] = asyncio.Queue()
+        self.end = asyncio.Event()
+
+    async def wait(self, event: asyncio.Event, timeout_s: float) -> None:
+        """Stand in for `wait_for_event`."""
+        self.begun.put_nowait(timeout_s)
+        waits = [asyncio.create_task(each.wait()) for each in (event, self.end)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.end.clear()
+            for each in waits:
+                each.cancel()
+
+
+@pytest.mark.parametrize("writer", ["own process", "other process"])
+def test_a_sweeper_pauses_until_the_next_deadline_that_it_finds_or_its_process_writes(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    pair.database["slots"].delete_many({})
+    slot_id, services, is_own = add_waitlist(pair), pair.services[0], writer == "own process"
+    pair.clock.advance(timedelta(minutes=60) - timedelta(seconds=2))
+
+    async def join_while_sweeping() -> None:
+        pauses = Pauses()
+        monkeypatch.setattr(hold_sweeper, "wait_for_event", pauses.wait)
+        async with hold_sweeper.hold_sweeper(services, services.locks):
+            idle_s = await pauses.begun.get()
+            assert hold_sweeper.IDLE_INTERVAL_S[0] <= idle_s <= hold_sweeper.IDLE_INTERVAL_S[1]
+            joining = services if is_own else pair.services[1]
+            await waitlist.join(joining, slot_id, pair.callers[1].user_id, 0.0)
+            if not is_own:
+                # The control of the event: without it, the sweeper learns of it by its interval.
+                assert pauses.begun.empty()
+                pauses.end.set()
+            assert await pauses.begun.get() == pytest.approx(2 + hold_sweeper.RESOLUTION_S)
+            pair.clock.advance(timedelta(seconds=2))
+            pauses.end.set()
+            assert await pauses.begun.get() == hold_sweeper.LEASE_PAUSE_S
+
+    # Longer than the two seconds, in any case.
+    monkeypatch.setattr(hold_sweeper, "IDLE_INTERVAL_S", (2.1, 2.5))
+    pair.runner.run(join_while_sweeping())
+    assert waitlist_length(pair, slot_id) == 0
+    assert len(find_ended_entries(pair, slot_id)) == 1

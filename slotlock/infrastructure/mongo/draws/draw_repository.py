@@ -49,6 +49,7 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.tasks import Signal
 
 DUPLICATE_KEY = 11000
 BATCH_SIZE = 1_000
@@ -124,13 +125,17 @@ class DrawRepository:
         self._draws = database["draws"]
         self._slots = database["draw_slots"]
         self._entries = database["draw_entries"]
+        # Sent when this process changes a draw: its worker goes on with it at once.
+        self.changed = Signal()
 
     @limited
     async def insert(self, draw: Draw, note: AuditNote | None) -> bool:
         """Insert a draw with an audit note. Return False if its campaign has an active one."""
         self._required.require(*UNIQUE_INDEXES)
         document = {"_id": ObjectId(draw.id), **_to_fields(draw)}
-        return await insert_unless_taken(self._database, "draws", document, note)
+        inserted = await insert_unless_taken(self._database, "draws", document, note)
+        self.changed.send()
+        return inserted
 
     @limited
     async def find_latest(self, campaign_id: CampaignId) -> Draw | None:
@@ -146,9 +151,9 @@ class DrawRepository:
         return _to_draw(found) if found else None
 
     @limited
-    async def find_due(self, now: datetime) -> list[Draw]:
-        """Return some of the draws with which a worker has to go on."""
-        found = self._draws.find({"dueAt": {"$lte": now}}, sort=[("dueAt", 1)], limit=MAX_DUE)
+    async def find_due(self, until: datetime) -> list[Draw]:
+        """Return some of the draws with which a worker has to go on until then, by time."""
+        found = self._draws.find({"dueAt": {"$lte": until}}, sort=[("dueAt", 1)], limit=MAX_DUE)
         return [_to_draw(document) async for document in found]
 
     @limited
@@ -165,7 +170,9 @@ class DrawRepository:
                 await insert_notes(self._database, [note], session)
             return result.matched_count == 1
 
-        return await in_transaction(self._database, write)
+        updated = await in_transaction(self._database, write)
+        self.changed.send()
+        return updated
 
     @limited
     async def insert_basis(self, closed: ClosedWishes, root: str) -> None:

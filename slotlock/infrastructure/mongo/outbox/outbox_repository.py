@@ -9,7 +9,6 @@ lease. Entries that are sent with another one have its id as `lead`, and no `due
 the command that took the lease last.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +35,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import DUPLICATE_KEY, Database, Document, error_codes
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.tasks import Signal
 
 RETENTION = timedelta(days=30)
 MAX_NOTE_CHARS = 500
@@ -77,8 +77,8 @@ class OutboxRepository:
 
     def __init__(self, database: Database) -> None:
         self._outbox = database["outbox"]
-        # Set, and replaced, when this process inserts entries: its senders look for them at once.
-        self.inserted = asyncio.Event()
+        # Sent when this process inserts entries: its senders look for them at once.
+        self.inserted = Signal()
         self._finish_batcher: Batcher[_Result, OutboxState] = Batcher(self._finish_batch)
 
     async def insert(
@@ -97,8 +97,7 @@ class OutboxRepository:
         try:
             return await self._insert(documents, session)
         finally:
-            self.inserted.set()
-            self.inserted = asyncio.Event()
+            self.inserted.send()
 
     async def _insert(self, documents: list[Document], session: AsyncClientSession | None) -> int:
         try:

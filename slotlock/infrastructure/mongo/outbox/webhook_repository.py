@@ -34,6 +34,7 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.outbox.outbox_repository import NEWEST_FIRST, to_outbox_entry
 from slotlock.infrastructure.mongo.transactions import in_transaction
+from slotlock.infrastructure.tasks import Signal
 
 PARTIAL_WEBHOOK = {"partialFilterExpression": {"data.webhook": {"$exists": True}}}
 DELIVERY_INDEXES = indexes_of(
@@ -48,6 +49,8 @@ class WebhookRepository:
         self._database = database
         self._webhooks = database["webhooks"]
         self._outbox = database["outbox"]
+        # Sent when this process inserts or updates one: its reader learns of the first at once.
+        self.changed = Signal()
 
     async def insert(self, webhook: Webhook, note: AuditNote) -> bool:
         """Insert a new webhook with a note. Return False if its id is there already."""
@@ -60,6 +63,7 @@ class WebhookRepository:
             await in_transaction(self._database, write)
         except DuplicateKeyError:
             return False
+        self.changed.send()
         return True
 
     async def update(self, before: Webhook, after: Webhook, note: AuditNote) -> bool:
@@ -79,7 +83,9 @@ class WebhookRepository:
             await insert_notes(self._database, [note] * done.matched_count, session)
             return bool(done.matched_count)
 
-        return await in_transaction(self._database, write)
+        updated = await in_transaction(self._database, write)
+        self.changed.send()
+        return updated
 
     async def delete(self, webhook_id: WebhookId, note: AuditNote) -> bool:
         """Delete a webhook with a note. Return False if there is no such webhook."""

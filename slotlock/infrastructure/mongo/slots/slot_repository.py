@@ -320,12 +320,18 @@ class SlotRepository:
         return SeriesVersion(SlotId(str(found["_id"])), found.get("seriesVersion", 0))
 
     @limited
-    async def find_due(self, now: datetime, limit: int) -> list[SlotId]:
-        """Return up to `limit` slots in which a hold may have expired, the longest ago first."""
+    async def find_due(self, until: datetime, limit: int) -> dict[SlotId, datetime]:
+        """Return the next deadlines until then of up to `limit` slots, the earliest first.
+
+        At its deadline, a hold of a slot may have expired.
+        """
         found = self._slots.find(
-            {"nextDeadline": {"$lte": now}}, {"_id": 1}, sort=[("nextDeadline", 1)], limit=limit
+            {"nextDeadline": {"$lte": until}},
+            {"nextDeadline": 1},
+            sort=[("nextDeadline", 1)],
+            limit=limit,
         )
-        return [SlotId(str(document["_id"])) async for document in found]
+        return {SlotId(str(each["_id"])): each["nextDeadline"] async for each in found}
 
 
 def _to_reading(

@@ -10,7 +10,7 @@ transaction: MongoDB answers a repeated commit with the result of the first.
 
 import contextlib
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bson import ObjectId
 from pymongo import DeleteOne, UpdateOne, timeout
@@ -51,8 +51,11 @@ from slotlock.infrastructure.mongo.slots.write_set import (
     updates_of,
 )
 from slotlock.infrastructure.mongo.transactions import in_transaction
+from slotlock.infrastructure.tasks import Signal
 
 FIND_TIMEOUT_S = 1.0
+# A deadline that is nearer when it is written comes before a regular sweep sees it.
+NEAR_DEADLINE = timedelta(seconds=3)
 # The field of a command that contains its statements.
 STATEMENTS = {"insert": "documents", "update": "updates"}
 
@@ -69,6 +72,8 @@ class SlotWriter:
         self.adder = BookingAdder(database)
         self._database = database
         self._slots = database["slots"]
+        # Sent when this process writes a near deadline.
+        self.deadline_set = Signal()
 
     async def commit(self, changes: WriteSet) -> CommitResult:
         """Write a change set if everything is still as it was when it was decided.
@@ -121,6 +126,8 @@ class SlotWriter:
             if error_codes(error) & conflicts or (conflicts and error.timeout):
                 return CommitResult.CONFLICT
             raise
+        if any(map(_sets_near_deadline, changes.slot_writes)):
+            self.deadline_set.send()
         return CommitResult.WRITTEN
 
     async def _write_all(self, changes: WriteSet, session: AsyncClientSession) -> None:
@@ -214,3 +221,10 @@ class SlotWriter:
             await self._slots.update_one(
                 {"_id": ObjectId(slot_id)}, {"$set": {"nextDeadline": until}}
             )
+
+
+def _sets_near_deadline(write: SlotWrite) -> bool:
+    deadline = write.after.next_deadline
+    if deadline is None or deadline == write.before.next_deadline:
+        return False
+    return deadline - write.after.changed_at < NEAR_DEADLINE

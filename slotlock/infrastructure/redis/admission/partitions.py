@@ -27,8 +27,8 @@ from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnava
 from slotlock.infrastructure.redis.keys import queue_keys
 
 MAX_READ = 1000
-# Less than the socket timeout of the client.
-BLOCK_MS = 500
+# Half the socket timeout of the client.
+BLOCK_MS = 1_000
 # A request that was delivered more often without being acknowledged is read alone from then on,
 # since it may crash the queue workers.
 ISOLATE_AFTER_DELIVERIES = 3

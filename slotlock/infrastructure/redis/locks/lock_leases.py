@@ -96,6 +96,7 @@ class LockLeaseRenewer:
     """Renews the locks of this process three times per time to live, by token.
 
     One timer serves all: the intervals are equal, so that `_renewals` begins with the one due next.
+    It also renews what is due within half an interval, so that long leases share round trips.
     """
 
     def __init__(self, pipeline: AutoPipeline, ttl_ms: int) -> None:
@@ -131,7 +132,8 @@ class LockLeaseRenewer:
 
     def _renew_due(self) -> None:
         now, self._timer = monotonic(), None
-        due = takewhile(lambda token: self._renewals[token].due_at <= now, self._renewals)
+        until = now + self._ttl_ms / 6000
+        due = takewhile(lambda token: self._renewals[token].due_at <= until, self._renewals)
         for token in tuple(due):
             self._renew(token)
         if self._renewals:

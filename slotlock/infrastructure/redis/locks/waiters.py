@@ -1,6 +1,7 @@
 """The callers of this process that wait for locks. Heartbeats maintain their queues in Redis."""
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -44,7 +45,7 @@ class LockWaiters:
         grant: Grant = asyncio.get_running_loop().create_future()
         self._grants.setdefault(name, {})[token] = grant
         if name not in self._timers:
-            self._schedule_heartbeat(name, HEARTBEAT_S)
+            self._schedule_heartbeat(name)
         try:
             yield grant
         finally:
@@ -81,9 +82,14 @@ class LockWaiters:
             if not grant.done():
                 grant.set_exception(RedisUnavailableError(reason, sent=True))
 
-    def _schedule_heartbeat(self, name: str, delay_s: float) -> None:
+    def _schedule_heartbeat(self, name: str, ttl_s: float = math.inf) -> None:
+        """Send the next heartbeat with those of other locks, or when this one has expired."""
         loop = asyncio.get_running_loop()
-        self._timers[name] = loop.call_later(delay_s, self._send_heartbeat, name)
+        now = loop.time()
+        # All locks use the same times, so that their heartbeats are one round trip.
+        shared_at = math.ceil(now / HEARTBEAT_S + 0.5) * HEARTBEAT_S
+        at = min(shared_at, now + ttl_s + 0.002)
+        self._timers[name] = loop.call_at(at, self._send_heartbeat, name)
 
     def _send_heartbeat(self, name: str) -> None:
         # The script also grants a lock that expired, and replaces a lost wake-up message.
@@ -102,10 +108,9 @@ class LockWaiters:
         error = reply.exception()
         if error is not None:
             self._fail(name, str(error))
-            self._schedule_heartbeat(name, HEARTBEAT_S)
+            self._schedule_heartbeat(name)
             return
         lock, ttl_ms = reply.result()
         self._on_granted(name, lock)
         # If the holder died, no message reports that its lock expired.
-        delay_s = min(HEARTBEAT_S, ttl_ms / 1000 + 0.002) if ttl_ms > 0 else HEARTBEAT_S
-        self._schedule_heartbeat(name, delay_s)
+        self._schedule_heartbeat(name, ttl_ms / 1000 if ttl_ms > 0 else math.inf)

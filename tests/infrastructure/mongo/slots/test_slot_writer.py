@@ -135,16 +135,16 @@ async def test_a_booking_that_relies_on_a_team_is_not_written_after_the_team_cha
 
 async def test_the_next_deadline_is_never_later_than_the_end_of_a_hold(store: SlotStore) -> None:
     slot, slots = await store.insert_slot(3), store.repositories.slots
-    assert await slots.find_due(NOW + timedelta(days=9), 9) == []
+    assert await slots.find_due(NOW + timedelta(days=9), 9) == {}
     await store.book(slot.id, ADA, hold=True)
     deadline = NOW + timedelta(minutes=slot.slot.hold_minutes)
-    assert await slots.find_due(deadline - INSTANT, 9) == []
-    assert await slots.find_due(deadline, 9) == [slot.id]
+    assert await slots.find_due(deadline - INSTANT, 9) == {}
+    assert await slots.find_due(deadline, 9) == {slot.id: deadline}
     held = await store.load(slot.id, ADA)
     await store.write(decided_update(held, confirm, first_change_request(held), NOW))
     # The deadline is earlier than necessary, until the sweeper corrects it. A stale correction,
     # which is decided on an older version, changes nothing.
     await store.repositories.slot_writer.set_next_deadline(held)
-    assert await slots.find_due(deadline, 9) == [slot.id]
+    assert await slots.find_due(deadline, 9) == {slot.id: deadline}
     await store.repositories.slot_writer.set_next_deadline(await store.load(slot.id, now=deadline))
-    assert await slots.find_due(deadline, 9) == []
+    assert await slots.find_due(deadline, 9) == {}

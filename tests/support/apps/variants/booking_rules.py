@@ -3,8 +3,9 @@
 D1 to D5 are the five published designs that docs/defects.md compares.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from slotlock.domain.booking.booking import Booking
@@ -55,19 +56,20 @@ def ignore_hold_expiry() -> None:
 def disable_sweeper() -> None:
     """Expire no hold in the background. Commands on the slot still expire holds."""
 
-    async def sweep_nothing(services: Any) -> int:
-        return 0
+    async def sweep_nothing(services: Any, ahead: timedelta) -> Sequence[datetime]:
+        return ()
 
     replace_everywhere(hold_sweeper.sweep, sweep_nothing)
 
 
 def sweep_one_hold_a_second() -> None:
     """Expire one hold per sweep and sweep once a second (D5)."""
-    hold_sweeper.MAX_DUE_SLOTS, hold_sweeper.SWEEP_INTERVAL_S = 1, 1.0
+    hold_sweeper.MAX_DUE_SLOTS, hold_sweeper.IDLE_INTERVAL_S = 1, (1.0, 1.0)
     sweep = hold_sweeper.sweep
 
-    async def sweep_and_sleep(services: Any) -> int:
-        return await sweep(services) * 0
+    async def sweep_and_sleep(services: Any, ahead: timedelta) -> Sequence[datetime]:
+        await sweep(services)
+        return ()
 
     replace_everywhere(sweep, sweep_and_sleep)
 
