@@ -14,9 +14,9 @@ HELD_TICKETS = "How many requests of the account were still queued."
 ERASED_NAME = "Erased user"
 
 
-@refusal(message="Only an admin can do this to an organizer or an admin.")
+@refusal(message="Only an admin can do this.")
 class AdminRequired:
-    """Only admins can change the accounts of organizers and admins."""
+    """Only admins can change accounts of organizers and admins, and how a user signs in."""
 
 
 @refusal(
@@ -117,12 +117,22 @@ def grant_refusal(caller: Caller | None, user: User) -> AdminRequired | SelfRegi
     return refusal or (SelfRegistered() if user.self_registered else None)
 
 
-def may_claim(caller: Caller | None) -> bool:
-    """Return whether a caller may claim accounts that somebody registered.
+def may_change_sign_ins(caller: Caller | None) -> bool:
+    """Return whether a caller may change how others sign in to an account, as a claim does.
 
-    A claim replaces a password, which only admins may do: an organizer must not become a member.
+    Only admins may: an organizer must not become a member.
     """
     return caller is None or caller.role is Role.ADMIN
+
+
+def sign_in_change_refusal(caller: Caller | None, user: User) -> AdminRequired | None:
+    """Return why the caller cannot change the login name or add a subject; None if they can.
+
+    A mail to the login name, or a sign-in with the subject, leads into the account. Until somebody
+    has signed in, organizers correct what they imported.
+    """
+    is_refused = user.has_signed_in and not may_change_sign_ins(caller)
+    return AdminRequired() if is_refused else None
 
 
 MAX_BAN_REASON_LENGTH = 200

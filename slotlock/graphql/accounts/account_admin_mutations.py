@@ -162,7 +162,8 @@ class AccountAdminMutations:
     @UPDATE_USER.mutation(
         "Change the name, the e-mail address or the user name of a user. A new address ends the "
         "user's invitation and reset tokens. Organizers change members and themselves, admins "
-        "change everyone."
+        "change everyone. `AdminRequired` if an organizer gives another address or user name to an "
+        "account that `hasPassword` or `signsInAtProvider`."
     )
     async def update_user(self, info: Info, input: UpdateUserArgument) -> object:
         organizer = info.context.require_organizer()
