@@ -235,7 +235,11 @@ async def invite(
             return InvalidInput((FieldProblem("sendMail", ProblemCode.RECENTLY_MAILED.problem()),))
         invitation = await invite_user(auth, user, caller, by_mail=by_mail)
         if invitation is None:
-            return None
+            # Also an identity that an import named: its user signs in without an invitation.
+            if not await auth.repositories.identities.find_all(user.id):
+                return None
+            code = ProblemCode.SIGNS_IN_AT_PROVIDER
+            return InvalidInput((FieldProblem("userId", code.problem()),))
         return UserInvited(user, invitation.token, invitation.expires_at)
 
     return await change_user(auth, user_id, partial(account_change_refusal, caller), write)

@@ -8,6 +8,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 
 from slotlock.auth import accounts
+from slotlock.auth.admin import account_admin
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.invitations import invite, set_password
 from slotlock.auth.providers.connections import open_sign_on
@@ -15,6 +16,8 @@ from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.sign_on.identities import list_identities
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInTaken
 from slotlock.auth.tokens import hash_token
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_file import UserRow
@@ -155,6 +158,19 @@ async def test_no_file_of_an_organizer_leads_a_subject_into_an_account_that_is_u
         assert await import_lines(moved, line, caller=organizer) == [(2, "SUBJECT_BY_ADMIN")]
         admin = caller_of(await insert_user(scene.auth, Role.ADMIN))
         assert await import_lines(moved, line, caller=admin) == is_result(0, 1, 0)
+
+
+async def test_nobody_is_invited_who_signs_in_at_the_provider(scene: SignOnScene) -> None:
+    admin = caller_of(await insert_user(scene.auth, Role.ADMIN))
+    email = new_email()
+    await import_lines(scene, f"{email},Ada,,{subject_of(scene)}")
+    found = await scene.auth.repositories.users.find_with_password_hash(email)
+    assert found is not None
+    for _ in ("before the first sign-in", "after it"):
+        outcome = await account_admin.invite(scene.auth, admin, found[0].id)
+        assert isinstance(outcome, InvalidInput)
+        assert outcome.problems[0].message == ProblemCode.SIGNS_IN_AT_PROVIDER.problem()
+        assert (await scene.user()).id == found[0].id
 
 
 @pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
