@@ -79,6 +79,7 @@ from slotlock.infrastructure.mongo.slots.write_set import (
 from slotlock.infrastructure.mongo.team_repository import TeamRepository
 from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
+from slotlock.infrastructure.mongo.users.privacy import Erasure, PersonalDataQueries
 from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot, with_facts
@@ -412,6 +413,24 @@ async def run_user_queries(repositories: Repositories) -> None:
     await users.backfill_search_words()
 
 
+async def run_privacy_queries(database: Database) -> None:
+    """Export and erase the data of a user in every way."""
+    repositories, now = Repositories(database), utc_now()
+    email, erasures = f"{new_slot_id()}@slotlock.test", repositories.erasures
+    user = await repositories.users.insert("Dora", email, Role.MEMBER, "hash", now)
+    assert user is not None
+    sections = PersonalDataQueries(database).sections(user.id)
+    found = {name: [each async for each in read()] for name, read in sections}
+    assert found["account"]
+    erasure = await erasures.erase_account(user.id, None, now)
+    assert isinstance(erasure, Erasure)
+    assert await erasures.find_unfinished(10)
+    assert await erasures.find_cancellable(user.id, now) == []
+    await erasures.erase_details(user.id)
+    await erasures.set_checked(erasure, now)
+    await erasures.delete(erasure)
+
+
 async def run_sign_on_queries(repositories: Repositories, user: User) -> None:
     """Sign in at a provider, link and unlink in every way."""
     identities, now, number = repositories.identities, utc_now(), new_slot_id()
@@ -621,3 +640,4 @@ async def run_all_queries(database: Database) -> None:
     await run_team_queries(repositories.teams)
     await run_outbox_queries(repositories, ids)
     await run_webhook_queries(repositories)
+    await run_privacy_queries(database)

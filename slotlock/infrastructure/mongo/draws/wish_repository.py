@@ -19,7 +19,14 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 
-WISH_INDEXES = indexes_of("wishes", {"users": ([("campaign", 1), ("users", 1)], {"unique": True})})
+WISH_INDEXES = indexes_of(
+    "wishes",
+    {
+        "users": ([("campaign", 1), ("users", 1)], {"unique": True}),
+        # For an erasure, and what a user exports.
+        "user": ([("users", 1)], {}),
+    },
+)
 UNIQUE_INDEX = "wishes.users"
 
 
