@@ -11,6 +11,7 @@ from slotlock.domain.users.user import Caller, Role, User, UserId
 HELD_BOOKINGS = "How many bookings and holds the account had of slots that have not started."
 HELD_WAITLIST_ENTRIES = "In how many waiting lists the account was."
 HELD_TICKETS = "How many requests of the account were still queued."
+HELD_WISHES = "In how many draws that still collected wishes the account had some."
 ERASED_NAME = "Erased user"
 
 
@@ -34,16 +35,20 @@ class NotSelfRegistered:
 
 @value_object
 class HeldPlaces:
-    """How many bookings, entries of waiting lists and queued requests an account has."""
+    """How many bookings, entries of waiting lists and queued requests an account has.
 
-    bookings: int
-    waitlist_entries: int
-    tickets: int
+    `wishes` counts the draws that still collect wishes, in which it has some.
+    """
+
+    bookings: int = 0
+    waitlist_entries: int = 0
+    tickets: int = 0
+    wishes: int = 0
 
     @property
     def is_empty(self) -> bool:
         """Return whether the account holds nothing."""
-        return not (self.bookings or self.waitlist_entries or self.tickets)
+        return self == HeldPlaces()
 
 
 @refusal(
@@ -55,11 +60,12 @@ class AccountHoldsPlaces:
     bookings: int = shown(HELD_BOOKINGS)
     waitlist_entries: int = shown(HELD_WAITLIST_ENTRIES)
     tickets: int = shown(HELD_TICKETS)
+    wishes: int = shown(HELD_WISHES)
 
     @classmethod
     def of(cls, held: HeldPlaces) -> Self:
         """Return the refusal for an account that holds something."""
-        return cls(held.bookings, held.waitlist_entries, held.tickets)
+        return cls(held.bookings, held.waitlist_entries, held.tickets, held.wishes)
 
 
 @refusal(

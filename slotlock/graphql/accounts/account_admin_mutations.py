@@ -219,9 +219,9 @@ class AccountAdminMutations:
         cancel_places: Annotated[
             bool | None,
             argument(
-                description="Whether the bookings, waiting list entries and queued requests of the "
-                "account are cancelled. Without it, an account that has some is not claimed "
-                "(`AccountHoldsPlaces`)."
+                description="Whether the bookings, waiting list entries, queued requests and "
+                "wishes in draws of the account are cancelled. Without it, an account that has "
+                "some is not claimed (`AccountHoldsPlaces`)."
             ),
         ] = None,
     ) -> object:

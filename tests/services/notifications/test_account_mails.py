@@ -479,7 +479,7 @@ async def test_only_the_mail_of_a_claim_has_its_token_which_verifies_the_address
     eve = (await site.register("Eve")).user
     admin = replace(site.scene.organizer, role=Role.ADMIN)
     assert isinstance(await account_claims.lock(site.auth, eve.id), User)
-    claimed = await account_claims.invite(site.auth, admin, eve.id, HeldPlaces(0, 0, 0))
+    claimed = await account_claims.invite(site.auth, admin, eve.id, HeldPlaces())
     assert isinstance(claimed, UserClaimed)
     assert claimed.invitation_token is None
     (mail,) = await site.sent()

@@ -263,6 +263,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await entries.save(campaign_id, own)
     assert await entries.find(campaign_id, ADA) == own
     assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
+    assert await entries.find_campaigns(ADA) == [campaign_id]
     assert await entries.find_all(campaign_id) == [own]
     assert await entries.count_by_slot(campaign_id) == [SlotDemand(slot_id, 1, 1)]
     settings = DrawSettings(DrawMethod.ROUNDS, now)
@@ -270,6 +271,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     note = note_draw_change(None, draw, CLEO, now)
     assert await draws.insert(draw, note)
     assert await draws.find_due(now) == [draw]
+    assert await draws.find_collecting([campaign_id, new_campaign_id()]) == [campaign_id]
     terms = replace(build_terms(), campaign_id=campaign_id)
     slot, users = build_slot(1, id=slot_id, terms=terms), UserContexts({ADA: UserContext(ADA)})
     closed = close_wishes(draw, terms, [slot], users, [own], now)
@@ -288,6 +290,10 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.find_written(with_basis) == {slot_id}
     assert await draws.find_not_booked(with_basis) == lost
     assert await entries.delete(campaign_id, ADA)
+    for campaigns in ([campaign_id], None):
+        await entries.save(campaign_id, own)
+        await entries.remove_user(ADA, campaigns)
+        assert await entries.find_all(campaign_id) == []
 
 
 async def run_campaign_queries(repositories: Repositories) -> None:
