@@ -121,7 +121,7 @@ Outcome = TypeVar("Outcome")
 def busy_if_overloaded(
     action: Callable[Parameters, Awaitable[Outcome]],
 ) -> Callable[Parameters, Coroutine[None, None, Outcome | ServerBusy]]:
-    """Return ServerBusy if there is no room for a password, or in the queue to MongoDB."""
+    """Return ServerBusy if there is no room for a sign-in, or in the queue to MongoDB."""
 
     @wraps(action)
     async def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Outcome | ServerBusy:

@@ -239,6 +239,20 @@ async def test_a_webhook_shows_its_secret_once_and_what_became_of_a_test(board: 
     await expect(entry.get_by_role("button", name="Show older messages")).to_have_count(0)
 
 
+async def test_an_organizer_renames_a_user_who_has_signed_in_but_changes_no_address(
+    board: Board,
+) -> None:
+    mia = await board.student("Mia")
+    await board.vouch_for(mia)
+    page = await open_as_organizer(board, f"people/{await mia.fetch_user_id()}")
+    address = page.get_by_label("Email address or user name")
+    await expect(address).to_have_attribute("readonly", "")
+    await shown(page, "only an administrator changes this").wait_for()
+    await page.get_by_label("Name", exact=True).fill("Mia Byron")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("heading", name="Mia Byron").wait_for()
+
+
 async def test_axe_finds_nothing_on_the_views_of_organizers(board: Board) -> None:
     course = await board.course(**soon())
     student = await board.student("Mia")

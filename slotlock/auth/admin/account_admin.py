@@ -37,6 +37,7 @@ from slotlock.domain.users.account_admin_rules import (
     account_change_refusal,
     grant_refusal,
     role_refusal,
+    sign_in_change_refusal,
 )
 from slotlock.domain.users.email_addresses import (
     INVALID_EMAIL,
@@ -161,7 +162,10 @@ async def update_user(
     email: str | None,
     username: str | None = None,
 ) -> UpdateUserOutcome:
-    """Change the name or the login name of an account; None leaves a field unchanged."""
+    """Change the name or the login name of an account; None leaves a field unchanged.
+
+    Only admins change the login name of an account whose user has signed in.
+    """
     new_name = None if name is None else normalize_line(name)
     new_login_name, login_problems = _parse_login_name(email, username)
     problems = {
@@ -170,6 +174,12 @@ async def update_user(
     }
     if found := FieldProblem.all_of(problems):
         return InvalidInput(found)
+
+    def refuse(user: User) -> AdminRequired | SelfRegistered | None:
+        refusal = grant_refusal(caller, user)
+        if refusal or new_login_name in (None, user.login_name):
+            return refusal
+        return sign_in_change_refusal(caller, user)
 
     async def write(user: User) -> UserUpdated | EmailTaken | InvalidInput | None:
         name_after, login_name_after = new_name or user.name, new_login_name or user.login_name
@@ -185,7 +195,7 @@ async def update_user(
             return _taken(login_name_after)
         return UserUpdated(updated) if updated else None
 
-    return await change_user(auth, user_id, partial(grant_refusal, caller), write)
+    return await change_user(auth, user_id, refuse, write)
 
 
 def _parse_login_name(
@@ -225,7 +235,11 @@ async def invite(
             return InvalidInput((FieldProblem("sendMail", ProblemCode.RECENTLY_MAILED.problem()),))
         invitation = await invite_user(auth, user, caller, by_mail=by_mail)
         if invitation is None:
-            return None
+            # Also an identity that an import named: its user signs in without an invitation.
+            if not await auth.repositories.identities.find_all(user.id):
+                return None
+            code = ProblemCode.SIGNS_IN_AT_PROVIDER
+            return InvalidInput((FieldProblem("userId", code.problem()),))
         return UserInvited(user, invitation.token, invitation.expires_at)
 
     return await change_user(auth, user_id, partial(account_change_refusal, caller), write)

@@ -19,6 +19,7 @@ from slotlock.domain.users.account_admin_rules import (
     HELD_BOOKINGS,
     HELD_TICKETS,
     HELD_WAITLIST_ENTRIES,
+    HELD_WISHES,
     AccountHoldsPlaces,
     HeldPlaces,
     NotSelfRegistered,
@@ -39,6 +40,7 @@ class UserClaimed:
     bookings: int = shown(HELD_BOOKINGS)
     waitlist_entries: int = shown(HELD_WAITLIST_ENTRIES)
     tickets: int = shown(HELD_TICKETS)
+    wishes: int = shown(HELD_WISHES)
 
 
 ClaimRefusal = UserNotFound | NotSelfRegistered | InvalidInput
@@ -76,7 +78,7 @@ async def invite(
         if claimed is None:
             return None
         shown_token = None if is_mailed else token
-        places = (held.bookings, held.waitlist_entries, held.tickets)
+        places = (held.bookings, held.waitlist_entries, held.tickets, held.wishes)
         return UserClaimed(claimed, shown_token, expires_at, *places)
 
     return await change_user(auth, user_id, _claim_refusal, write)

@@ -9,7 +9,9 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote_plus
 
+from slotlock.auth.passwords import MAX_WAIT_S
 from slotlock.auth.providers.provider import Provider
+from slotlock.infrastructure.fair_scheduler import FairScheduler
 from slotlock.infrastructure.provider_client import (
     ProviderClient,
     ProviderUnavailableError,
@@ -22,6 +24,8 @@ METADATA_TTL_S, KEYS_TTL_S = 3600.0, 60.0
 # Tokens with unknown keys make the server ask for new ones at most once in this time.
 MIN_REFRESH_S = 60.0
 REQUIRED_METADATA = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+# A sign-in takes some five round trips to MongoDB and two to the provider, at first so long.
+MAX_RUNNING, EXPECTED_SIGN_IN_S = 16, 0.3
 WELL_KNOWN = "/.well-known/openid-configuration"
 
 
@@ -30,10 +34,17 @@ class SignInRejectedError(Exception):
 
 
 class ProviderConnection:
-    """Asks a provider, and remembers its metadata and keys for a while."""
+    """Asks a provider, and remembers its metadata and keys for a while.
+
+    Sign-ins wait for a permit of `scheduler` before they read or write anything. Each provider has
+    its own, so that one that does not respond holds up no sign-in at another.
+    """
 
     def __init__(self, provider: Provider, client: ProviderClient) -> None:
         self.provider = provider
+        self.scheduler = FairScheduler[None](
+            MAX_RUNNING, max_wait_s=MAX_WAIT_S, expected_job_s=EXPECTED_SIGN_IN_S
+        )
         self._client = client
         self._lock = asyncio.Lock()
         self._metadata: Mapping[str, Any] = {}
@@ -129,6 +140,14 @@ class SignOn:
     def find(self, provider_id: str) -> ProviderConnection | None:
         """Return the connection to a provider."""
         return self._connections.get(provider_id)
+
+    def find_for_state(self, state: str) -> ProviderConnection | None:
+        """Return the connection that a state begins with, or the first one; None if there is none.
+
+        States of earlier versions name no provider.
+        """
+        named = self.find(state.partition(".")[0])
+        return named or next(iter(self._connections.values()), None)
 
     def redirect_uris(self, provider: Provider) -> tuple[str, ...]:
         """Return where a provider may send users; the first one is the default."""

@@ -15,7 +15,13 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
-from slotlock.auth.accounts import Banned, RegistrationClosed, notice_mails
+from slotlock.auth.accounts import (
+    Banned,
+    RegistrationClosed,
+    ServerBusy,
+    busy_if_overloaded,
+    notice_mails,
+)
 from slotlock.auth.container import Auth
 from slotlock.auth.providers.connections import ProviderConnection, SignInRejectedError
 from slotlock.auth.providers.provider import Provider
@@ -32,6 +38,7 @@ from slotlock.domain.users.email_addresses import EmailAddress
 from slotlock.domain.users.groups import validate_groups
 from slotlock.domain.users.identity import managed_groups
 from slotlock.domain.users.user import Caller, Role, User
+from slotlock.infrastructure.fair_scheduler import Priority
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
 from slotlock.infrastructure.provider_client import ProviderUnavailableError
@@ -95,7 +102,7 @@ class SignInTaken:
 
 
 FinishRefusal = SignInFailed | ProviderUnavailable
-StartSignInOutcome = SignInStarted | InvalidInput | ProviderUnavailable
+StartSignInOutcome = SignInStarted | InvalidInput | ProviderUnavailable | ServerBusy
 FinishSignInOutcome = (
     SignedInSession
     | SignInFailed
@@ -103,12 +110,18 @@ FinishSignInOutcome = (
     | LinkRequired
     | RegistrationClosed
     | Banned
+    | ServerBusy
 )
-LinkSignInOutcome = SignInLinked | SignInFailed | ProviderUnavailable | SignInTaken
+LinkSignInOutcome = SignInLinked | SignInFailed | ProviderUnavailable | SignInTaken | ServerBusy
 
 
+@busy_if_overloaded
 async def start_sign_in(
-    auth: Auth, provider_id: str, challenge: str, redirect_uri: str | None = None
+    auth: Auth,
+    provider_id: str,
+    challenge: str,
+    redirect_uri: str | None = None,
+    client_address: str | None = None,
 ) -> StartSignInOutcome:
     """Start a sign-in of the client that made the challenge."""
     connection = auth.sign_on.find(provider_id) if auth.sign_on else None
@@ -121,16 +134,19 @@ async def start_sign_in(
     # Each other address could take the code (RFC 9700, 4.1.3).
     if redirect_uri not in allowed:
         return _invalid("redirectUri", ProblemCode.UNKNOWN_REDIRECT.problem())
-    try:
-        metadata = await connection.metadata()
-    except ProviderUnavailableError as error:
-        return _unavailable(connection.provider, error)
-    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-    expires_at = auth.now() + PENDING_TTL
-    pending = PendingSignIn(
-        connection.provider.id, nonce, verifier, challenge, redirect_uri, expires_at
-    )
-    await auth.repositories.identities.save_pending(hash_token(state), pending)
+    random_state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+    state = f"{connection.provider.id}.{random_state}"
+    # Behind those who come back: their codes expire.
+    async with connection.scheduler.permit(client_address, priority=Priority.NORMAL):
+        try:
+            metadata = await connection.metadata()
+        except ProviderUnavailableError as error:
+            return _unavailable(connection.provider, error)
+        expires_at = auth.now() + PENDING_TTL
+        pending = PendingSignIn(
+            connection.provider.id, nonce, verifier, challenge, redirect_uri, expires_at
+        )
+        await auth.repositories.identities.save_pending(hash_token(state), pending)
     query = {
         "response_type": "code",
         "client_id": connection.provider.client_id,
@@ -146,6 +162,7 @@ async def start_sign_in(
     return SignInStarted(f"{endpoint}{separator}{urlencode(query)}", state, expires_at)
 
 
+@busy_if_overloaded
 async def finish_sign_in(
     auth: Auth,
     state: str,
@@ -153,43 +170,62 @@ async def finish_sign_in(
     verifier: str,
     issuer: str | None = None,
     user_agent: str | None = None,
+    client_address: str | None = None,
 ) -> FinishSignInOutcome:
-    """Open a session for the user who came back from the provider with a code."""
-    redeemed = await _redeem(auth, state, code, verifier, issuer)
-    if not isinstance(redeemed, tuple):
-        return redeemed
-    provider, claims = redeemed
-    user = await _find_or_create(auth, provider, claims)
-    if not isinstance(user, User):
-        return user
-    if user.banned:
-        return Banned()
-    with after_write():
-        user = await _follow_claims(auth, provider, claims, user, is_proven=False)
-        key = claims.identity.key
-        return await open_session(auth, user, None, user_agent, key, claims.provider_session)
+    """Open a session for the user who came back from the provider with a code.
+
+    A sign-in that finds no place in the queue is not used up: it can be finished later.
+    """
+    connection = auth.sign_on.find_for_state(state) if auth.sign_on else None
+    if connection is None:
+        return SignInFailed()
+    async with connection.scheduler.permit(client_address, priority=Priority.HIGH):
+        redeemed = await _redeem(auth, state, code, verifier, issuer)
+        if not isinstance(redeemed, tuple):
+            return redeemed
+        provider, claims = redeemed
+        user = await _find_or_create(auth, provider, claims)
+        if not isinstance(user, User):
+            return user
+        if user.banned:
+            return Banned()
+        with after_write():
+            user = await _follow_claims(auth, provider, claims, user, is_proven=False)
+            key = claims.identity.key
+            return await open_session(auth, user, None, user_agent, key, claims.provider_session)
 
 
+@busy_if_overloaded
 async def link_sign_in(
-    auth: Auth, caller: Caller, state: str, code: str, verifier: str, issuer: str | None = None
+    auth: Auth,
+    caller: Caller,
+    state: str,
+    code: str,
+    verifier: str,
+    issuer: str | None = None,
+    client_address: str | None = None,
 ) -> LinkSignInOutcome:
     """Let the caller sign in as the user who came back from the provider with a code."""
-    redeemed = await _redeem(auth, state, code, verifier, issuer)
-    if not isinstance(redeemed, tuple):
-        return redeemed
-    provider, claims = redeemed
-    user = (await auth.repositories.users.find_many([caller.user_id]))[caller.user_id]
-    owner = await auth.repositories.identities.find_user(claims.identity)
-    if owner is None:
-        new = _new_identity(auth, claims)
-        mails = notice_mails(auth, SIGN_IN_LINKED, user, data={"provider": provider.name})
-        owner = await auth.repositories.identities.link(
-            user, new, by_address=False, session_id=caller.session_id, mails=mails
-        )
-    if owner is None or owner.id != user.id:
-        return SignInTaken()
-    with after_write():
-        return SignInLinked(await _follow_claims(auth, provider, claims, owner, is_proven=True))
+    connection = auth.sign_on.find_for_state(state) if auth.sign_on else None
+    if connection is None:
+        return SignInFailed()
+    async with connection.scheduler.permit(client_address, priority=Priority.HIGH):
+        redeemed = await _redeem(auth, state, code, verifier, issuer)
+        if not isinstance(redeemed, tuple):
+            return redeemed
+        provider, claims = redeemed
+        user = (await auth.repositories.users.find_many([caller.user_id]))[caller.user_id]
+        owner = await auth.repositories.identities.find_user(claims.identity)
+        if owner is None:
+            new = _new_identity(auth, claims)
+            mails = notice_mails(auth, SIGN_IN_LINKED, user, data={"provider": provider.name})
+            owner = await auth.repositories.identities.link(
+                user, new, by_address=False, session_id=caller.session_id, mails=mails
+            )
+        if owner is None or owner.id != user.id:
+            return SignInTaken()
+        with after_write():
+            return SignInLinked(await _follow_claims(auth, provider, claims, owner, is_proven=True))
 
 
 def challenge_of(verifier: str) -> str:

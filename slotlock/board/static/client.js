@@ -6,9 +6,9 @@ import { redraw } from "./kernel.js";
 import { local } from "./storage.js";
 
 const TIMEOUT_MS = 15_000;
-/** A password waits up to 30 s for its turn. */
-const PASSWORD_TIMEOUT_MS = 45_000;
-const PASSWORD_OPERATIONS = new Set(["login", "register", "setPassword", "resetPassword", "changePassword", "changeEmail"]);
+/** A password, or a sign-in at a provider, waits up to 30 s for its turn. */
+const QUEUED_TIMEOUT_MS = 45_000;
+const QUEUED_OPERATIONS = new Set(["login", "register", "setPassword", "resetPassword", "changePassword", "changeEmail", "startSignIn", "finishSignIn", "linkSignIn"]);
 const REFRESH_TOKEN = "slotlock.refreshToken";
 /** The access token and its user, so that the next page asks for its list at once. */
 const SESSION = "slotlock.session";
@@ -169,7 +169,7 @@ export async function run(name, variables = {}) {
 /** @param {string} name @param {Record<string, any>} variables @param {string} token */
 async function post(name, variables, token) {
   const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), PASSWORD_OPERATIONS.has(name) ? PASSWORD_TIMEOUT_MS : TIMEOUT_MS);
+  const timer = setTimeout(() => abort.abort(), QUEUED_OPERATIONS.has(name) ? QUEUED_TIMEOUT_MS : TIMEOUT_MS);
   const sentAt = performance.now();
   let response, body;
   try {

@@ -39,6 +39,7 @@ class ProblemCode(Enum):
     INVALID_LANGUAGE = "This is not a language tag such as de or en-GB."
     USER_IS_BANNED = "The user is banned."
     HAS_PASSWORD = "The user has a password already."
+    SIGNS_IN_AT_PROVIDER = "The user signs in at a provider."
     OWN_PASSWORD = "Change your own password instead."
     EMAIL_VERIFIED = "Your address is verified."
     EMAIL_UNCHANGED = "This is your address already."

@@ -11,12 +11,13 @@ from slotlock.domain.users.user import Caller, Role, User, UserId
 HELD_BOOKINGS = "How many bookings and holds the account had of slots that have not started."
 HELD_WAITLIST_ENTRIES = "In how many waiting lists the account was."
 HELD_TICKETS = "How many requests of the account were still queued."
+HELD_WISHES = "In how many draws that still collected wishes the account had some."
 ERASED_NAME = "Erased user"
 
 
-@refusal(message="Only an admin can do this to an organizer or an admin.")
+@refusal(message="Only an admin can do this.")
 class AdminRequired:
-    """Only admins can change the accounts of organizers and admins."""
+    """Only admins can change accounts of organizers and admins, and how a user signs in."""
 
 
 @refusal(
@@ -34,16 +35,20 @@ class NotSelfRegistered:
 
 @value_object
 class HeldPlaces:
-    """How many bookings, entries of waiting lists and queued requests an account has."""
+    """How many bookings, entries of waiting lists and queued requests an account has.
 
-    bookings: int
-    waitlist_entries: int
-    tickets: int
+    `wishes` counts the draws that still collect wishes, in which it has some.
+    """
+
+    bookings: int = 0
+    waitlist_entries: int = 0
+    tickets: int = 0
+    wishes: int = 0
 
     @property
     def is_empty(self) -> bool:
         """Return whether the account holds nothing."""
-        return not (self.bookings or self.waitlist_entries or self.tickets)
+        return self == HeldPlaces()
 
 
 @refusal(
@@ -55,11 +60,12 @@ class AccountHoldsPlaces:
     bookings: int = shown(HELD_BOOKINGS)
     waitlist_entries: int = shown(HELD_WAITLIST_ENTRIES)
     tickets: int = shown(HELD_TICKETS)
+    wishes: int = shown(HELD_WISHES)
 
     @classmethod
     def of(cls, held: HeldPlaces) -> Self:
         """Return the refusal for an account that holds something."""
-        return cls(held.bookings, held.waitlist_entries, held.tickets)
+        return cls(held.bookings, held.waitlist_entries, held.tickets, held.wishes)
 
 
 @refusal(
@@ -117,12 +123,22 @@ def grant_refusal(caller: Caller | None, user: User) -> AdminRequired | SelfRegi
     return refusal or (SelfRegistered() if user.self_registered else None)
 
 
-def may_claim(caller: Caller | None) -> bool:
-    """Return whether a caller may claim accounts that somebody registered.
+def may_change_sign_ins(caller: Caller | None) -> bool:
+    """Return whether a caller may change how others sign in to an account, as a claim does.
 
-    A claim replaces a password, which only admins may do: an organizer must not become a member.
+    Only admins may: an organizer must not become a member.
     """
     return caller is None or caller.role is Role.ADMIN
+
+
+def sign_in_change_refusal(caller: Caller | None, user: User) -> AdminRequired | None:
+    """Return why the caller cannot change the login name or add a subject; None if they can.
+
+    A mail to the login name, or a sign-in with the subject, leads into the account. Until somebody
+    has signed in, organizers correct what they imported.
+    """
+    is_refused = user.has_signed_in and not may_change_sign_ins(caller)
+    return AdminRequired() if is_refused else None
 
 
 MAX_BAN_REASON_LENGTH = 200

@@ -3,14 +3,21 @@
 from collections.abc import Mapping, Sequence
 
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.account_admin_rules import (
+    account_change_refusal,
+    sign_in_change_refusal,
+)
 from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_columns import SUBJECT
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_problems import ImportProblem, ProblemCollector
-from slotlock.domain.users.user import User, UserId
+from slotlock.domain.users.user import Caller, User, UserId
 
 SUBJECT_TAKEN = "Another account has this subject."
+SUBJECT_BY_ADMIN = (
+    "The user of this account has signed in without this subject. Only an admin can add it."
+)
 OTHER_SUBJECT = "The user of this account has signed in with another subject of this provider."
 
 
@@ -28,11 +35,13 @@ def plan_identities(
     linked: Mapping[UserId, Sequence[LinkedIdentity]],
     problems: ProblemCollector,
     choices: Choices,
+    caller: Caller | None = None,
 ) -> dict[str, IdentityChange]:
     """Return the change of each account whose identities change, by login name.
 
     `linked` has the identities of these users, and of those who have what the rows name. An account
     may get what another one loses by the same file, so that a file can correct an earlier one.
+    `caller` is None for the command line.
     """
     changes: dict[str, IdentityChange] = {}
     for row in rows:
@@ -49,6 +58,12 @@ def plan_identities(
         replaced = [each for each in own if each.identity.issuer == row.identity.issuer]
         if any(each.linked_at for each in replaced):
             problems.add(row.line, SUBJECT, OTHER_SUBJECT, ImportProblem.OTHER_SUBJECT)
+        elif (
+            before is not None
+            and account_change_refusal(caller, before) is None
+            and sign_in_change_refusal(caller, before)
+        ):
+            problems.add(row.line, SUBJECT, SUBJECT_BY_ADMIN, ImportProblem.SUBJECT_BY_ADMIN)
         removed = tuple(each.identity for each in replaced)
         changes[row.login_name] = IdentityChange(row.identity, removed)
     left = {each.identity for own in linked.values() for each in own}

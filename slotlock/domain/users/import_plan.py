@@ -9,7 +9,7 @@ from slotlock.domain.users.account_admin_rules import (
     SelfRegistered,
     account_change_refusal,
     grant_refusal,
-    may_claim,
+    may_change_sign_ins,
 )
 from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.import_choices import Choice, Choices
@@ -196,7 +196,7 @@ def plan_import(
     """
     created, updated, registered, index_changes = [], [], [], 0
     problems = ProblemCollector()
-    identities = plan_identities(rows, existing_users, linked or {}, problems, choices)
+    identities = plan_identities(rows, existing_users, linked or {}, problems, choices, caller)
     for row in rows:
         before = existing_users.get(row.login_name)
         if before is None:
@@ -212,7 +212,7 @@ def plan_import(
                 problems.add(row.line, column, ERASED, ImportProblem.ERASED)
             elif account_change_refusal(caller, before):
                 problems.add(row.line, column, ADMIN_REQUIRED, ImportProblem.ADMIN_REQUIRED)
-            elif update.is_claim and not may_claim(caller):
+            elif update.is_claim and not may_change_sign_ins(caller):
                 problems.add(row.line, column, CLAIM_BY_ADMIN, ImportProblem.CLAIM_BY_ADMIN)
             updated.append(update)
             index_changes += _count_index_changes(update)

@@ -38,6 +38,7 @@ class ImportProblem(StrEnum):
     INVALID_SUBJECT = auto()
     SUBJECT_TAKEN = auto()
     OTHER_SUBJECT = auto()
+    SUBJECT_BY_ADMIN = auto()
 
 
 @value_object

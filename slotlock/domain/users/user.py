@@ -53,7 +53,8 @@ class User:
     until somebody vouches for the user or claims the account, or until the address is verified: a
     link that was mailed to it came back. `undeliverable_since` is when the mail server of the
     address rejected it; a new address, or a mail that arrives, ends that. The user wants no mails
-    about `refused_topics`.
+    about `refused_topics`. `signs_in_at_provider` is true from the first sign-in there, even if an
+    import named the identity before.
     """
 
     id: UserId
@@ -71,6 +72,7 @@ class User:
     undeliverable_since: datetime | None = None
     email_verified: bool = False
     refused_topics: frozenset[MailTopic] = frozenset()
+    signs_in_at_provider: bool = False
 
     @property
     def email(self) -> str | None:
@@ -81,6 +83,11 @@ class User:
     def username(self) -> str | None:
         """Return the user name; None for an account with an email address."""
         return None if "@" in self.login_name else self.login_name
+
+    @property
+    def has_signed_in(self) -> bool:
+        """Return whether the user has set a password or signed in at a provider."""
+        return self.has_password or self.signs_in_at_provider
 
     def wants(self, topic: MailTopic) -> bool:
         """Return whether the user wants mails about a topic."""

@@ -162,7 +162,8 @@ class AccountAdminMutations:
     @UPDATE_USER.mutation(
         "Change the name, the e-mail address or the user name of a user. A new address ends the "
         "user's invitation and reset tokens. Organizers change members and themselves, admins "
-        "change everyone."
+        "change everyone. `AdminRequired` if an organizer gives another address or user name to an "
+        "account that `hasPassword` or `signsInAtProvider`."
     )
     async def update_user(self, info: Info, input: UpdateUserArgument) -> object:
         organizer = info.context.require_organizer()
@@ -218,9 +219,9 @@ class AccountAdminMutations:
         cancel_places: Annotated[
             bool | None,
             argument(
-                description="Whether the bookings, waiting list entries and queued requests of the "
-                "account are cancelled. Without it, an account that has some is not claimed "
-                "(`AccountHoldsPlaces`)."
+                description="Whether the bookings, waiting list entries, queued requests and "
+                "wishes in draws of the account are cancelled. Without it, an account that has "
+                "some is not claimed (`AccountHoldsPlaces`)."
             ),
         ] = None,
     ) -> object:

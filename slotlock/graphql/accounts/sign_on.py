@@ -55,12 +55,16 @@ class SignOnMutations:
             ),
         ] = None,
     ) -> object:
-        outcome = await sign_in.start_sign_in(info.context.auth, provider, challenge, redirect_uri)
+        context = info.context
+        outcome = await sign_in.start_sign_in(
+            context.auth, provider, challenge, redirect_uri, context.client.address
+        )
         return START.present(outcome, ANONYMOUS)
 
     @FINISH.mutation(
         "Sign in the user whom a provider sent back. A sign-in that was started can be finished "
-        "once, within ten minutes, and only by the client that started it."
+        "once, within ten minutes, and only by the client that started it. After `ServerBusy`, it "
+        "can be finished with the same values, once `retryAfterMs` are over."
     )
     async def finish_sign_in(
         self,
@@ -70,8 +74,9 @@ class SignOnMutations:
         verifier: VerifierArgument,
         issuer: IssuerArgument = None,
     ) -> object:
+        auth, client = info.context.auth, info.context.client
         outcome = await sign_in.finish_sign_in(
-            info.context.auth, state, code, verifier, issuer, info.context.client.user_agent
+            auth, state, code, verifier, issuer, client.user_agent, client.address
         )
         return FINISH.present(outcome, ANONYMOUS)
 
@@ -89,7 +94,7 @@ class SignOnMutations:
     ) -> object:
         caller = info.context.caller
         outcome = await sign_in.link_sign_in(
-            info.context.auth, caller, state, code, verifier, issuer
+            info.context.auth, caller, state, code, verifier, issuer, info.context.client.address
         )
         return LINK.present(outcome, ResultView(caller))
 

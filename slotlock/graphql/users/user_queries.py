@@ -68,6 +68,10 @@ class User(Node):
         description="Whether the user has set a password. Only the user and organizers see it; "
         "null for others."
     )
+    signs_in_at_provider: bool | None = field(
+        description="Whether the user has signed in at a provider (`Site.signInProviders`) and can "
+        "do so. Only the user and organizers see it; null for others."
+    )
     locale: str | None = field(
         description="The language of the user as an IETF tag, such as `de` or `zh-Hant`, if they "
         "chose one. Only the user and organizers see it; null for others."
@@ -157,6 +161,7 @@ class User(Node):
             role=user.role if sees_account else None,
             groups=list(user.groups) if sees_account else None,
             has_password=user.has_password if sees_account else None,
+            signs_in_at_provider=user.signs_in_at_provider if sees_account else None,
             locale=user.locale if sees_account else None,
             email_undeliverable_since=user.undeliverable_since if sees_account else None,
             wants_reminders=user.wants(MailTopic.REMINDERS) if sees_account else None,

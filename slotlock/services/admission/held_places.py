@@ -12,6 +12,7 @@ from slotlock.services.booking import waitlist
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.waitlist import REMOVAL_TIMEOUT_S
 from slotlock.services.container import Services
+from slotlock.services.draws import wishes
 
 
 async def find(services: Services, user_id: UserId) -> HeldPlaces:
@@ -23,7 +24,8 @@ async def find(services: Services, user_id: UserId) -> HeldPlaces:
     queued = await _find_queued(services, user_id)
     waited_for = await services.waitlists.find_waiting([user_id])
     booked = await services.erasures.find_cancellable(user_id, services.now())
-    return HeldPlaces(len(booked), len(waited_for), len(queued))
+    wished_in = await wishes.find_changeable(services, user_id)
+    return HeldPlaces(len(booked), len(waited_for), len(queued), len(wished_in))
 
 
 async def cancel_all(services: Services, user_id: UserId, actor: Caller) -> HeldPlaces:
@@ -35,8 +37,10 @@ async def cancel_all(services: Services, user_id: UserId, actor: Caller) -> Held
     queued = await _find_queued(services, user_id)
     for ticket in queued:
         await tickets.cancel_ticket(services, ticket.ref, _as_requester(user_id, actor))
+    wished_in = await wishes.find_changeable(services, user_id)
+    await services.wishes.remove_user(user_id, wished_in)
     bookings, waitlist_entries = await cancel_places(services, user_id, actor)
-    return HeldPlaces(bookings, waitlist_entries, len(queued))
+    return HeldPlaces(bookings, waitlist_entries, len(queued), len(wished_in))
 
 
 async def cancel_places(services: Services, user_id: UserId, actor: Caller) -> tuple[int, int]:

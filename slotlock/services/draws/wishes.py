@@ -103,6 +103,14 @@ async def my_wishes(services: Services, caller: Caller, campaign_id: CampaignId)
     return await services.wishes.find(campaign_id, caller.user_id)
 
 
+async def find_changeable(services: Services, user_id: UserId) -> Sequence[CampaignId]:
+    """Return the campaigns whose draw still collects wishes, in which a user has some.
+
+    Those with a team count, too.
+    """
+    return await services.draws.find_collecting(await services.wishes.find_campaigns(user_id))
+
+
 async def wish_statistics(
     services: Services, caller: Caller, campaign_id: CampaignId
 ) -> Sequence[SlotDemand] | None:

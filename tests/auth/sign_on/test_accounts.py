@@ -79,7 +79,8 @@ async def test_staff_link_a_sign_in_with_their_password(scene: SignOnScene) -> N
     session = await accounts.login(scene.auth, user.login_name, PASSWORD)
     assert isinstance(session, SignedInSession)
     linked = await scene.link(await caller_of(scene.auth, session))
-    assert linked == SignInLinked(replace(user, email_verified=True))
+    changed = replace(user, email_verified=True, signs_in_at_provider=True)
+    assert linked == SignInLinked(changed)
     assert (await scene.user()).id == user.id
 
 

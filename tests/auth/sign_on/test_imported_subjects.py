@@ -8,34 +8,42 @@ from bson import ObjectId
 from pymongo import MongoClient
 
 from slotlock.auth import accounts
+from slotlock.auth.admin import account_admin
 from slotlock.auth.admin.user_import import import_users
-from slotlock.auth.invitations import invite
+from slotlock.auth.invitations import invite, set_password
+from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.sign_on.identities import list_identities
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInTaken
 from slotlock.auth.tokens import hash_token
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.identity import Identity
-from slotlock.domain.users.import_choices import Choices
+from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import NO_CHOICES, ImportPlan, ImportResult, plan_import
 from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.users import imports
 from slotlock.infrastructure.mongo.users.identities import NewIdentity
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from tests.support.clients.user_files import CLAIM_ALL
-from tests.support.sign_on.scene import SignOnScene
+from tests.support.sign_on.scene import BOARD, SignOnScene
 from tests.support.stores.users import insert_user, new_email
 
 PASSWORD = "correct horse battery"
 
 
 async def import_lines(
-    scene: SignOnScene, *lines: str, choices: Choices = NO_CHOICES
+    scene: SignOnScene,
+    *lines: str,
+    choices: Choices = NO_CHOICES,
+    caller: Caller | None = None,
 ) -> ImportResult | list[tuple[int, str]]:
     """Import users. Return the result, or the line and the code of each problem."""
     body = "\n".join(("email,name,groups,subject", *lines)).encode()
-    outcome = await import_users(scene.auth, body, dry_run=False, choices=choices)
+    outcome = await import_users(scene.auth, body, dry_run=False, choices=choices, caller=caller)
     if isinstance(outcome, InvalidUserFile):
         return [(line, each.code.value) for each in outcome.problems for line in each.lines]
     assert isinstance(outcome, ImportResult)
@@ -123,6 +131,65 @@ async def test_an_import_plans_again_if_the_user_signs_in_with_another_subject_m
     assert isinstance(plan, ImportPlan)
     assert await imports.commit(plan, seen, scene.auth.now()) is ImportAttempt.WRITTEN
     assert len(await list_identities(scene.auth, caller_of(user))) == 2
+
+
+async def test_no_file_of_an_organizer_leads_a_subject_into_an_account_that_is_used(
+    scene: SignOnScene,
+) -> None:
+    organizer = caller_of(await insert_user(scene.auth, Role.ORGANIZER))
+    pupil, email = await insert_user(scene.auth), new_email()
+    registered = await insert_user(scene.auth, self_registered=True)
+    subject, vouch_all = subject_of(scene), Choices(others=Choice.VOUCH)
+    for user in (pupil, registered):
+        line = f"{user.login_name},Ada,,{subject}"
+        refused = await import_lines(scene, line, caller=organizer, choices=vouch_all)
+        assert refused == [(2, "SUBJECT_BY_ADMIN")]
+    # A file may correct its subjects until somebody has signed in.
+    for of_email in (secrets.token_hex(8), subject):
+        assert isinstance(
+            await import_lines(scene, f"{email},Ada,,{of_email}", caller=organizer), ImportResult
+        )
+    user = await scene.user()
+    assert (user.login_name, user.signs_in_at_provider) == (email, True)
+    elsewhere = replace(scene.provider.settings(), id="other", issuer="https://other.example")
+    async with open_sign_on([elsewhere], BOARD) as sign_on:
+        moved = replace(scene, auth=replace(scene.auth, sign_on=sign_on))
+        line = f"{email},Ada,,{secrets.token_hex(8)}"
+        assert await import_lines(moved, line, caller=organizer) == [(2, "SUBJECT_BY_ADMIN")]
+        admin = caller_of(await insert_user(scene.auth, Role.ADMIN))
+        assert await import_lines(moved, line, caller=admin) == is_result(0, 1, 0)
+
+
+async def test_nobody_is_invited_who_signs_in_at_the_provider(scene: SignOnScene) -> None:
+    admin = caller_of(await insert_user(scene.auth, Role.ADMIN))
+    email = new_email()
+    await import_lines(scene, f"{email},Ada,,{subject_of(scene)}")
+    found = await scene.auth.repositories.users.find_with_password_hash(email)
+    assert found is not None
+    for _ in ("before the first sign-in", "after it"):
+        outcome = await account_admin.invite(scene.auth, admin, found[0].id)
+        assert isinstance(outcome, InvalidInput)
+        assert outcome.problems[0].message == ProblemCode.SIGNS_IN_AT_PROVIDER.problem()
+        assert (await scene.user()).id == found[0].id
+
+
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
+async def test_an_import_adds_no_subject_after_its_user_has_set_a_password(
+    scene: SignOnScene, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    writer, email, group = scene.auth.repositories.user_imports, new_email(), secrets.token_hex(8)
+    await import_lines(scene, f"{email},Ada,{group},")
+    named = Identity(scene.provider.issuer, subject_of(scene))
+    seen = await writer.load_snapshot([email], [named])
+    rows = [UserRow(2, email, "Ada", None, None, named)]
+    plan = plan_import(rows, seen.users_by_login_name, linked=seen.linked)
+    assert isinstance(plan, ImportPlan)
+    [invited] = [each async for each in invite(scene.auth, group, tuple(Role))]
+    assert isinstance(await set_password(scene.auth, invited.token, PASSWORD), SignedInSession)
+    if not is_guarded:
+        monkeypatch.setattr(imports, "NOT_SIGNED_IN", {})
+    attempt = await writer.commit(plan, seen, scene.auth.now())
+    assert attempt is (ImportAttempt.CONFLICT if is_guarded else ImportAttempt.WRITTEN)
 
 
 async def test_an_import_of_a_subject_that_signs_in_meanwhile_names_its_line(

@@ -212,7 +212,7 @@ async def claim_alone(auth: Auth, _domain: str, user_id: UserId) -> None:
     """Claim one account."""
     admin = Caller(user_id, Role.ADMIN, "session", auth.now())
     assert isinstance(await account_claims.lock(auth, user_id), User)
-    claimed = await account_claims.invite(auth, admin, user_id, HeldPlaces(0, 0, 0))
+    claimed = await account_claims.invite(auth, admin, user_id, HeldPlaces())
     assert isinstance(claimed, UserClaimed)
 
 

@@ -112,14 +112,16 @@ async def test_a_new_address_ends_the_invitation_and_gets_another(clients: Two) 
     assert invited == {"__typename": "InvalidInput", "fields": [{"field": "userId"}]}
 
 
-async def test_a_new_address_ends_a_reset_token(two_apps: Pair, clients: Two) -> None:
+async def test_a_new_address_ends_a_reset_token(
+    two_apps: Pair, clients: Two, admin: BookingClient
+) -> None:
     member, organizer = clients
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         user = await insert_user(auth)
         reset = await create_password_reset(auth, user)
     assert reset is not None
     user_id = (await organizer.execute(USERS, text=user.email))["nodes"][0]["id"]
-    await organizer.execute(UPDATE, input={"userId": user_id, "email": new_email()})
+    await admin.execute(UPDATE, input={"userId": user_id, "email": new_email()})
     assert await set_password(member, reset.token) == "InvalidInvitation"
 
 
@@ -156,10 +158,12 @@ async def test_only_an_admin_creates_edits_and_signs_out_organizers(
     assert await member.error_code(CREATE, input={"name": "E", "email": "e@e.test"}) == "FORBIDDEN"
 
 
-async def test_a_renamed_user_is_found_and_takes_no_address_of_others(clients: Two) -> None:
+async def test_a_renamed_user_is_found_and_takes_no_address_of_others(
+    clients: Two, admin: BookingClient
+) -> None:
     member, organizer = clients
     user_id, email, name = await member.fetch_user_id(), new_email(), f"N{new_email()[:12]}"
-    updated = await organizer.execute(
+    updated = await admin.execute(
         UPDATE, input={"userId": user_id, "name": name, "email": email.upper()}
     )
     assert updated == {"__typename": "UserUpdated", "user": {"name": name, "email": email}}
@@ -371,7 +375,9 @@ async def test_an_account_has_an_address_or_a_valid_user_name(clients: Two) -> N
     assert await organizer.execute(register, input=account) == {"__typename": "InvalidInput"}
 
 
-async def test_a_user_without_an_address_signs_in_books_and_is_listed(clients: Two) -> None:
+async def test_a_user_without_an_address_signs_in_books_and_is_listed(
+    clients: Two, admin: BookingClient
+) -> None:
     member, organizer = clients
     username = f"änne.{secrets.token_hex(8)}"
     created = await create(organizer, username=f" {username.upper()} ")
@@ -401,7 +407,7 @@ async def test_a_user_without_an_address_signs_in_books_and_is_listed(clients: T
     assert (account.get("email"), account["username"]) == (None, username)
 
     email = new_email()
-    await organizer.execute(UPDATE, input={"userId": user_id, "email": email})
+    await admin.execute(UPDATE, input={"userId": user_id, "email": email})
     log = """query($id: ID!) { auditLog(filter: {userId: $id}, first: 1) {
       nodes { edits { field before after } } } }"""
     (entry,) = (await organizer.execute(log, id=user_id))["nodes"]

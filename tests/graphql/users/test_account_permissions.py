@@ -31,6 +31,7 @@ DOORS = {
     "inviteUser": "inviteUser(userId: $user)",
     "createPasswordReset": "createPasswordReset(userId: $user)",
     "unbanUser": "unbanUser(userId: $user)",
+    "loginName": 'updateUser(input: {userId: $user, username: "{username}"})',
     "setUserRole": "setUserRole(userId: $user, role: {role})",
     "endUserSessions": "endUserSessions(userId: $user)",
     "banUser": "banUser(userId: $user)",
@@ -41,6 +42,7 @@ OK = "allowed"
 ALL_DOORS = ("import", *DOORS)
 FOR_ADMINS = dict.fromkeys(("createPasswordReset", "setUserRole", "eraseUser"), "FORBIDDEN")
 FORBIDDEN = dict.fromkeys(ALL_DOORS, "FORBIDDEN")
+FOR_ADMINS_ONCE_SIGNED_IN = {"loginName": "ADMIN_REQUIRED"}
 REFUSED = dict.fromkeys(ALL_DOORS, "ADMIN_REQUIRED") | FOR_ADMINS
 ALLOWED = dict.fromkeys(ALL_DOORS, OK) | {"inviteUser": HAS_PASSWORD}
 OWN = ALLOWED | {
@@ -54,8 +56,8 @@ MATRIX = {
     (Role.MEMBER, Role.MEMBER): FORBIDDEN,
     (Role.MEMBER, Role.ORGANIZER): FORBIDDEN,
     (Role.MEMBER, Role.ADMIN): FORBIDDEN,
-    (Role.ORGANIZER, "self"): OWN | FOR_ADMINS,
-    (Role.ORGANIZER, Role.MEMBER): ALLOWED | FOR_ADMINS,
+    (Role.ORGANIZER, "self"): OWN | FOR_ADMINS | FOR_ADMINS_ONCE_SIGNED_IN,
+    (Role.ORGANIZER, Role.MEMBER): ALLOWED | FOR_ADMINS | FOR_ADMINS_ONCE_SIGNED_IN,
     (Role.ORGANIZER, Role.ORGANIZER): REFUSED,
     (Role.ORGANIZER, Role.ADMIN): REFUSED,
     (Role.ADMIN, "self"): OWN,
@@ -81,7 +83,7 @@ async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
 
 async def through_graphql(client: GraphQLTestClient, door: str, user: User) -> str:
     """Change a user in one way, and return what happened."""
-    call = DOORS[door].replace("{role}", user.role.name)
+    call = DOORS[door].replace("{role}", user.role.name).replace("{username}", user.id)
     document = f"mutation($user: ID!) {{ {call} {{ {REFUSAL} }} }}"
     result = await client.send(document, user=f"user_{user.id}")
     if "errors" in result:

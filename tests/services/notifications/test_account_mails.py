@@ -32,10 +32,11 @@ from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError, TokenSigner
 from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.users.account_admin_rules import HeldPlaces
+from slotlock.domain.users.account_admin_rules import AdminRequired, HeldPlaces
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
-from slotlock.infrastructure.mongo.users import credentials
+from slotlock.infrastructure.mongo.users import account_admin_writer, credentials
+from slotlock.infrastructure.mongo.users.account_admin_writer import AccountAdminWriter
 from slotlock.infrastructure.mongo.users.credentials import InvitationRepository
 from tests.support.apps.processes import SECRET
 from tests.support.clients.user_files import user_csv
@@ -223,6 +224,66 @@ async def test_a_reset_by_mail_leaves_an_invitation_and_a_new_password_ends_both
     await accounts.change_password(site.auth, caller, OLD, NEW)
     assert await reset_password(site.auth, token, OLD) == InvalidInvitation()
     assert await site.sent() == ["Ben <ben@school.test>: Your password was changed"]
+
+
+async def test_an_organizer_gets_no_mail_with_the_password_link_of_a_member(
+    site: Accounts,
+) -> None:
+    organizer = site.scene.organizer
+    created = await account_admin.create_invited_user(
+        site.auth, organizer, "Ben", "bne@school.test", [], Role.MEMBER
+    )
+    assert isinstance(created, account_admin.UserCreated)
+    user, typo = created.user, "bne@school.test"
+
+    async def redirect(caller: Caller, email: str) -> object:
+        return await account_admin.update_user(site.auth, caller, user.id, None, email)
+
+    # Nobody has signed in yet: organizers correct what they imported.
+    assert isinstance(await redirect(organizer, "ben@school.test"), account_admin.UserUpdated)
+    invited = await account_admin.invite(site.auth, organizer, user.id)
+    assert isinstance(invited, account_admin.UserInvited)
+    assert isinstance(await set_password(site.auth, invited.invitation_token, OLD), SignedInSession)
+    await site.sent()
+
+    assert await redirect(organizer, "organizer@school.test") == AdminRequired()
+    for address in ("organizer@school.test", typo):
+        assert await request_password_reset(site.auth, address) == REQUESTED
+    assert await site.sent() == []
+    renamed = await account_admin.update_user(
+        site.auth, organizer, user.id, "Benjamin", "BEN@school.test"
+    )
+    assert isinstance(renamed, account_admin.UserUpdated)
+    assert await request_password_reset(site.auth, "ben@school.test") == REQUESTED
+    assert await site.sent() == ["Benjamin <ben@school.test>: Set a new password"]
+    admin = replace(organizer, role=Role.ADMIN)
+    assert isinstance(await redirect(admin, "benjamin@school.test"), account_admin.UserUpdated)
+
+
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
+async def test_an_address_stays_if_its_user_sets_a_password_before_it_is_written(
+    site: Accounts, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    organizer = site.scene.organizer
+    created = await account_admin.create_invited_user(
+        site.auth, organizer, "Ben", "ben@school.test", [], Role.MEMBER
+    )
+    assert isinstance(created, account_admin.UserCreated)
+    write = AccountAdminWriter.update
+
+    async def set_password_and_write(*arguments: object) -> object:
+        await set_password(site.auth, created.invitation_token, OLD)
+        return await write(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(AccountAdminWriter, "update", set_password_and_write)
+    if not is_guarded:
+        monkeypatch.setattr(account_admin_writer, "NOT_SIGNED_IN", {})
+    await account_admin.update_user(
+        site.auth, organizer, created.user.id, None, "organizer@school.test"
+    )
+    found = await site.find(created.user)
+    assert found.has_password
+    assert found.login_name == ("ben@school.test" if is_guarded else "organizer@school.test")
 
 
 async def test_the_owner_of_an_address_locks_out_who_registered_it(site: Accounts) -> None:
@@ -418,7 +479,7 @@ async def test_only_the_mail_of_a_claim_has_its_token_which_verifies_the_address
     eve = (await site.register("Eve")).user
     admin = replace(site.scene.organizer, role=Role.ADMIN)
     assert isinstance(await account_claims.lock(site.auth, eve.id), User)
-    claimed = await account_claims.invite(site.auth, admin, eve.id, HeldPlaces(0, 0, 0))
+    claimed = await account_claims.invite(site.auth, admin, eve.id, HeldPlaces())
     assert isinstance(claimed, UserClaimed)
     assert claimed.invitation_token is None
     (mail,) = await site.sent()

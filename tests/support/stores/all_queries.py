@@ -79,6 +79,7 @@ from slotlock.infrastructure.mongo.slots.write_set import (
 from slotlock.infrastructure.mongo.team_repository import TeamRepository
 from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
+from slotlock.infrastructure.mongo.users.privacy import Erasure, PersonalDataQueries
 from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot, with_facts
@@ -262,6 +263,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await entries.save(campaign_id, own)
     assert await entries.find(campaign_id, ADA) == own
     assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
+    assert await entries.find_campaigns(ADA) == [campaign_id]
     assert await entries.find_all(campaign_id) == [own]
     assert await entries.count_by_slot(campaign_id) == [SlotDemand(slot_id, 1, 1)]
     settings = DrawSettings(DrawMethod.ROUNDS, now)
@@ -269,6 +271,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     note = note_draw_change(None, draw, CLEO, now)
     assert await draws.insert(draw, note)
     assert await draws.find_due(now) == [draw]
+    assert await draws.find_collecting([campaign_id, new_campaign_id()]) == [campaign_id]
     terms = replace(build_terms(), campaign_id=campaign_id)
     slot, users = build_slot(1, id=slot_id, terms=terms), UserContexts({ADA: UserContext(ADA)})
     closed = close_wishes(draw, terms, [slot], users, [own], now)
@@ -287,6 +290,10 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.find_written(with_basis) == {slot_id}
     assert await draws.find_not_booked(with_basis) == lost
     assert await entries.delete(campaign_id, ADA)
+    for campaigns in ([campaign_id], None):
+        await entries.save(campaign_id, own)
+        await entries.remove_user(ADA, campaigns)
+        assert await entries.find_all(campaign_id) == []
 
 
 async def run_campaign_queries(repositories: Repositories) -> None:
@@ -410,6 +417,24 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert await repositories.bans.find_banned_since(now - timedelta(minutes=1), 10)
     assert await repositories.bans.unban(banned, user.id, now)
     await users.backfill_search_words()
+
+
+async def run_privacy_queries(database: Database) -> None:
+    """Export and erase the data of a user in every way."""
+    repositories, now = Repositories(database), utc_now()
+    email, erasures = f"{new_slot_id()}@slotlock.test", repositories.erasures
+    user = await repositories.users.insert("Dora", email, Role.MEMBER, "hash", now)
+    assert user is not None
+    sections = PersonalDataQueries(database).sections(user.id)
+    found = {name: [each async for each in read()] for name, read in sections}
+    assert found["account"]
+    erasure = await erasures.erase_account(user.id, None, now)
+    assert isinstance(erasure, Erasure)
+    assert await erasures.find_unfinished(10)
+    assert await erasures.find_cancellable(user.id, now) == []
+    await erasures.erase_details(user.id)
+    await erasures.set_checked(erasure, now)
+    await erasures.delete(erasure)
 
 
 async def run_sign_on_queries(repositories: Repositories, user: User) -> None:
@@ -621,3 +646,4 @@ async def run_all_queries(database: Database) -> None:
     await run_team_queries(repositories.teams)
     await run_outbox_queries(repositories, ids)
     await run_webhook_queries(repositories)
+    await run_privacy_queries(database)

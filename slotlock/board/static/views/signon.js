@@ -73,7 +73,14 @@ async function finish() {
   try {
     const operation = pending.userId ? "linkSignIn" : "finishSignIn";
     const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: pending.verifier, issuer: returned.get("iss") };
-    const result = (await run(operation, variables))[operation];
+    const send = async () => (await run(operation, variables))[operation];
+    let result = await send();
+    while (result.code === "SERVER_BUSY") {
+      const { retryAfterMs } = result;
+      say(t("signin.busy"));
+      await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
+      result = await send();
+    }
     isLinkRequired = result.code === "LINK_REQUIRED";
     if (result.code) return end(reason(result));
     problem = t("signon.elsewhere"); // for a user who comes back to this view

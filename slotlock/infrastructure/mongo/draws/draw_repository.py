@@ -145,6 +145,14 @@ class DrawRepository:
         return _to_draw(found) if found else None
 
     @limited
+    async def find_collecting(self, campaign_ids: Sequence[CampaignId]) -> list[CampaignId]:
+        """Return those of the campaigns whose draw collects wishes."""
+        campaigns = {"$in": [ObjectId(each) for each in campaign_ids]}
+        found = self._draws.find({"campaign": campaigns, "active": True})
+        draws = [_to_draw(document) async for document in found]
+        return [each.campaign_id for each in draws if each.state is DrawState.COLLECTING]
+
+    @limited
     async def find(self, draw_id: DrawId) -> Draw | None:
         """Return a draw; None if there is none."""
         found = await self._draws.find_one({"_id": ObjectId(draw_id)})

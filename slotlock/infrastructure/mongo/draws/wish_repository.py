@@ -19,7 +19,14 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 
-WISH_INDEXES = indexes_of("wishes", {"users": ([("campaign", 1), ("users", 1)], {"unique": True})})
+WISH_INDEXES = indexes_of(
+    "wishes",
+    {
+        "users": ([("campaign", 1), ("users", 1)], {"unique": True}),
+        # For an erasure, and what a user exports.
+        "user": ([("users", 1)], {}),
+    },
+)
 UNIQUE_INDEX = "wishes.users"
 
 
@@ -75,6 +82,31 @@ class WishRepository:
         """Delete the wishes of a user and the team with whom they are. Return if there were any."""
         query = {"campaign": ObjectId(campaign_id), "users": ObjectId(user_id)}
         return (await self._wishes.delete_one(query)).deleted_count == 1
+
+    @limited
+    async def remove_user(
+        self, user_id: UserId, campaign_ids: Sequence[CampaignId] | None = None
+    ) -> None:
+        """Remove a user from the wishes in these campaigns, or in all of them.
+
+        The other members of a team have their wishes without the user.
+        """
+        user = ObjectId(user_id)
+        campaigns: Document = (
+            {}
+            if campaign_ids is None
+            else {"campaign": {"$in": [ObjectId(each) for each in campaign_ids]}}
+        )
+        # A unique index needs a user in each document.
+        await self._wishes.delete_many({**campaigns, "users": [user]})
+        of_team = {"users": user}
+        await self._wishes.update_many({**campaigns, **of_team}, {"$pull": of_team})
+
+    @limited
+    async def find_campaigns(self, user_id: UserId) -> list[CampaignId]:
+        """Return the campaigns in which a user has wishes, alone or with a team."""
+        found = self._wishes.find({"users": ObjectId(user_id)}, {"campaign": 1})
+        return [CampaignId(str(document["campaign"])) async for document in found]
 
     @limited
     async def find(self, campaign_id: CampaignId, user_id: UserId) -> Wishes | None:

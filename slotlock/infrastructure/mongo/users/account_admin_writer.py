@@ -27,6 +27,7 @@ from slotlock.infrastructure.mongo.users.sessions import (
 )
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
+    NOT_SIGNED_IN,
     PUBLIC_FIELDS,
     stored_words_of,
     to_new_document,
@@ -133,6 +134,8 @@ class AccountAdminWriter:
         update: Document = {"$set": {"name": name, "email": login_name, "searchWords": words}}
         if login_name != expected.login_name:
             update["$unset"] = dict.fromkeys(ADDRESS_TOKENS, "")
+            # Who may give an account another address depends on whether its user has signed in.
+            query |= {} if expected.has_signed_in else NOT_SIGNED_IN
         info = AuditInfo(AuditAction.USER_EDITED, by, now)
         return await update_login_name(self._database, self._outbox, query, update, info, mails)
 

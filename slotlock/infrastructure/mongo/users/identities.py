@@ -244,6 +244,7 @@ class IdentityRepository:
             fields["verifiedEmail"] = new.email
             unset.append("selfRegistered")
             user = replace(user, email_verified=True, self_registered=False)
+        user = replace(user, signs_in_at_provider=True)
         await self._users.update_one(
             {"identities.key": key},
             {"$set": fields, **({"$unset": dict.fromkeys(unset, "")} if unset else {})},

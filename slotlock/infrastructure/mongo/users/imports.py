@@ -47,6 +47,7 @@ from slotlock.infrastructure.mongo.users.sessions import end_sessions_of_all
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
     IDENTITY_INDEX,
+    NOT_SIGNED_IN,
     PUBLIC_FIELDS,
     keys_of_issuer,
     stored_words_of,
@@ -62,7 +63,8 @@ TOO_LARGE_FOR_CACHE = 388
 # Interrupted by its time limit, or aborted by MongoDB, for which there are three codes.
 TIMEOUT_CODES = {50, 251, 262, 290}
 IMPORT_ID = "users"
-SNAPSHOT_FIELDS = {**PUBLIC_FIELDS, "synced": 1, "bannedBy": 1, "identities": 1}
+SNAPSHOT_FIELDS = PUBLIC_FIELDS | {"synced": 1, "bannedBy": 1, "identities": 1}
+del SNAPSHOT_FIELDS["identities.at"]  # MongoDB rejects a field besides a part of it
 # What the audit log says of an account.
 NOTED_OF_CREATED = ("email", "username", "name", "groups")
 NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword", "selfRegistered")
@@ -374,6 +376,7 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     elif added:
         # The user may have signed in with another subject of this provider meanwhile.
         unchanged["identities.key"] = {"$not": keys_of_issuer(added.issuer)}
+        unchanged |= {} if before.has_signed_in else NOT_SIGNED_IN
         update["$push"] = {"identities": {"key": added.key}}
     # Without the hint, MongoDB compares the index of groups with that of ids again for each user.
     return UpdateOne(unchanged, update, hint="_id_")

@@ -167,10 +167,6 @@ class ErasureRepository:
         await self._users.update_one(erased, {"$unset": LATE_FIELDS})
         await self._sessions.delete_many(user_sessions_query(user_id))
         await self._database["outbox"].delete_many({"user": user})
-        # A unique index needs a user in each document.
-        await self._database["wishes"].delete_many({"users": [user]})
-        of_team = {"users": user}
-        await self._database["wishes"].update_many(of_team, {"$pull": of_team})
         no_values = {"$set": {"edits.$[edit].before": None, "edits.$[edit].after": None}}
         personal: Document = {"edit.field": {"$in": PERSONAL_FIELDS}}
         for query, edit in (

@@ -48,10 +48,15 @@ PUBLIC_FIELDS = dict.fromkeys(
     (
         *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
         *("bannedAt", "banReason", "erasedAt", "selfRegistered", "locale", "undeliverable"),
-        *("verifiedEmail", "refusedTopics"),
+        *("verifiedEmail", "refusedTopics", "identities.at"),
     ),
     1,
 )
+# Matches accounts without a password and without an identity that was used.
+NOT_SIGNED_IN: Document = {
+    "withoutPassword": True,
+    "identities": {"$not": {"$elemMatch": {"at": {"$ne": None}}}},
+}
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
@@ -99,6 +104,7 @@ def to_user(document: Document) -> User:
         _undeliverable_since(document),
         document.get("verifiedEmail") == document["email"],
         _to_topics(refused) if (refused := document.get("refusedTopics")) else frozenset(),
+        any(each.get("at") for each in document.get("identities", ())),
     )
 
 

@@ -28,9 +28,6 @@ NOT_YET_CALLED = {
     "ChangeStream": "close database_id next_changes open",
     "DescriptionQueries": "find_of_campaigns find_of_slots",
     "EndedBookingRepository": "count_of_slot count_of_user page_of_user",
-    "ErasureRepository": (
-        "delete erase_account erase_details find_cancellable find_unfinished set_checked"
-    ),
     "HolidayListRepository": "count delete find insert page update",
     "IdempotencyRecords": "find_many",
     "IndexBuilder": "create_on_empty",

@@ -75,6 +75,13 @@ READS_OF_ALL_SHARDS = {
         "ended_bookings: _id endedAt slot",
         "ended_bookings: slot",
     },
+    "an erasure, and the export of what is stored about a user": {
+        "slots: bookings bookings.user start status",
+        "ended_bookings: user",
+        "ended_waitlist_entries: user",
+        "audit_notes: users",
+        "audit_notes: by users",
+    },
     "what changed in a slot, once after a change in one process": {
         "audit_notes: at slot",
         "ended_bookings: endedAt slot",

@@ -13,11 +13,16 @@ export function back() {
 export function personTags(user) {
   return [
     user.role !== "MEMBER" && h("span", { class: "tag" }, t(`role.${user.role}`)),
-    user.erased ? h("span", { class: "tag over" }, t("people.erased")) : !user.hasPassword && h("span", { class: "tag wait" }, t("people.noPassword")),
+    user.erased ? h("span", { class: "tag over" }, t("people.erased")) : !hasSignedIn(user) && h("span", { class: "tag wait" }, t("people.noPassword")),
     user.selfRegistered && h("span", { class: "tag wait" }, t("people.selfRegistered")),
     user.emailUndeliverableSince && h("span", { class: "tag stop" }, icon("warning"), t("people.undeliverable")),
     user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.bannedTag")),
   ];
+}
+
+/** Return whether somebody has set a password or signed in at a provider. @param {any} user */
+export function hasSignedIn(user) {
+  return user.hasPassword || user.signsInAtProvider;
 }
 
 /** Return the link that a person opens. @param {string} token */

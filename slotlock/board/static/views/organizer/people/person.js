@@ -7,7 +7,7 @@ import { h, redraw } from "../../../kernel.js";
 import { bones, button, failure, field, icon, notice } from "../../../parts.js";
 import { opening } from "../../../rows.js";
 import { dayOf, deviceZone, problemText, t } from "../../../text.js";
-import { back, invitationLink, linkField, personTags } from "./parts.js";
+import { back, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
 
 const ROLES = ["MEMBER", "ORGANIZER", "ADMIN"];
 
@@ -168,6 +168,8 @@ export function openPerson(userId) {
   }
 
   function form() {
+    // An address leads to a new password: an organizer must not become a member.
+    const isLoginFixed = hasSignedIn(user) && me?.role !== "ADMIN";
     const options = ROLES.map((role) => h("option", { value: role, selected: role === user.role }, t(`role.${role}`)));
     return section(
       "save",
@@ -178,7 +180,7 @@ export function openPerson(userId) {
           "div",
           { class: "pair" },
           field("name", t("signin.name"), { value: user.name, autocomplete: "off" }, errors.name),
-          field("login", t("people.login"), { value: loginOf(user), autocomplete: "off", autocapitalize: "none", spellcheck: "false" }, errors.login),
+          field("login", t("people.login"), { value: loginOf(user), autocomplete: "off", autocapitalize: "none", spellcheck: "false", readonly: isLoginFixed }, errors.login, isLoginFixed && t(user.id === me?.id ? "people.loginSelf" : "people.loginByAdmin")),
           field("groups", t("people.groups"), { value: user.groups.join(", "), autocomplete: "off" }, errors.groups),
           me?.role === "ADMIN" && field("role", t("people.role"), { tag: "select", children: options }, errors.role),
         ),
@@ -202,10 +204,10 @@ export function openPerson(userId) {
     const mayReset = user.hasPassword && me?.role === "ADMIN" && user.id !== me.id;
     return section(
       "signin",
-      h("p", null, t(user.hasPassword ? "people.hasPassword" : "people.hasNoPassword")),
+      h("p", null, t(user.hasPassword ? "people.hasPassword" : user.signsInAtProvider ? "people.atProvider" : "people.hasNoPassword")),
       user.hasPassword && h("p", { class: "small soft" }, t(user.id === me?.id ? "people.resetSelf" : mayReset ? "people.resetHelp" : "people.resetByAdmin")),
       invitationPart(),
-      h("div", { class: "row" }, !user.hasPassword && site.sendsMail && user.email && button("", t("people.inviteByMail"), invite(true)), !user.hasPassword && button("second", t("people.invite"), invite(false)), mayReset && button("second", t("people.reset"), reset), button("second", t("people.signOut"), signOutEverywhere)),
+      h("div", { class: "row" }, !hasSignedIn(user) && site.sendsMail && user.email && button("", t("people.inviteByMail"), invite(true)), !hasSignedIn(user) && button("second", t("people.invite"), invite(false)), mayReset && button("second", t("people.reset"), reset), button("second", t("people.signOut"), signOutEverywhere)),
     );
   }
 
