@@ -145,7 +145,7 @@ export type MeetingInput = {
 export type RefusalCode =
   /** The account to claim has bookings or waits for places: say whether they stay. */
   | 'ACCOUNT_HOLDS_PLACES'
-  /** Only admins can change the accounts of organizers and admins. */
+  /** Only admins can change accounts of organizers and admins, and how a user signs in. */
   | 'ADMIN_REQUIRED'
   /** The user already has an active booking of the slot. */
   | 'ALREADY_BOOKED'
