@@ -11,7 +11,7 @@ import { LANGUAGES, chooseLanguage, deviceZone, language, listOf, t } from "../t
 import { begin, providerName } from "./signon.js";
 
 /** @param {string} [code] that was mailed to the address of the account */
-export function open(code) {
+export function openAccount(code) {
   if (code) history.replaceState(null, "", "#/account");
   /** @type {any} */
   let account = null;

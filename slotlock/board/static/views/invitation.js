@@ -8,7 +8,7 @@ import { field, languageLinks, notice, usernameField } from "../parts.js";
 import { t } from "../text.js";
 
 /** @param {string} token of an invitation, whose user is signed in at once */
-export function open(token) {
+export function openInvitation(token) {
   return openLink("invitation", token);
 }
 

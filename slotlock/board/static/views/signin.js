@@ -16,7 +16,7 @@ export function arrive(session) {
   location.replace(back.startsWith("#") ? back : home());
 }
 
-export function open() {
+export function openSignIn() {
   let isRegistering = false;
   let isSending = false;
   let isPasswordShown = false;

@@ -15,7 +15,7 @@ import { isLoud, setLoud, signal } from "./door/signals.js";
 import { codeOf, failed, verdictOf } from "./door/verdicts.js";
 
 const STORED = "slotlock.door.";
-const READ_AGAIN_MS = 10_000;
+const READ_DOOR_AGAIN_MS = 10_000;
 const SLOW_MS = 300;
 /** A check-in code: base32, see `checkInCode`. */
 const CODE = /^[a-z2-7]{56}$/i;
@@ -26,12 +26,12 @@ onSession(() => {
 });
 
 /** @param {string} slotId */
-export function open(slotId) {
-  return slotId ? openDoor(slotId) : openChoice();
+export function openDoor(slotId) {
+  return slotId ? openDoorOf(slotId) : openChoice();
 }
 
 /** @param {string} slotId */
-function openDoor(slotId) {
+function openDoorOf(slotId) {
   /** What is known, and since when. @type {{slot: any, meeting: any, roster: any[], readAt: number} | null} */
   let known = JSON.parse(tab.get(STORED + slotId) ?? "null");
   let error = "";
@@ -64,7 +64,7 @@ function openDoor(slotId) {
       error = codeOf(caught);
     }
     redraw();
-    if (!isLeft) timer = setTimeout(load, READ_AGAIN_MS);
+    if (!isLeft) timer = setTimeout(load, READ_DOOR_AGAIN_MS);
   }
   load();
 

@@ -10,10 +10,10 @@ import { Actions } from "./forms/actions.js";
 import { Form } from "./forms/form.js";
 import { fromLocal, plusDays, toLocal, whenOf } from "./forms/localtime.js";
 
-const READ_AGAIN_MS = 2000;
+const READ_DRAW_AGAIN_MS = 2000;
 
 /** @param {string} campaignId */
-export function open(campaignId) {
+export function openDraw(campaignId) {
   /** @type {any} */
   let data = null;
   let error = "";
@@ -40,7 +40,7 @@ export function open(campaignId) {
   }
   load();
   // A worker of the server closes, and finishes what was published.
-  const timer = setInterval(() => isMoving() && load(), READ_AGAIN_MS);
+  const timer = setInterval(() => isMoving() && load(), READ_DRAW_AGAIN_MS);
 
   function isMoving() {
     const draw = data?.draw;
