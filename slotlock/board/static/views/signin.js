@@ -7,6 +7,7 @@ import { h, redraw } from "../kernel.js";
 import { button, field, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
 import { problemText, t } from "../text.js";
+import { begin } from "./signon.js";
 
 /** Begin a session, and go on where the user wanted to be. @param {any} session */
 export function arrive(session) {
@@ -93,7 +94,7 @@ export function openSignIn() {
     if (isSending) return;
     isSending = true;
     redraw();
-    trouble = await import("./signon.js").then(({ begin }) => begin(provider), () => t("error.OFFLINE"));
+    trouble = await begin(provider);
     isSending = false;
     redraw();
   };
