@@ -6,7 +6,7 @@ import { reason } from "../bookings.js";
 import { h, redraw } from "../kernel.js";
 import { button, field, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
-import { problemText, t } from "../text.js";
+import { errorText, problemText, t } from "../text.js";
 import { begin } from "./signon.js";
 
 /** Begin a session, and go on where the user wanted to be. @param {any} session */
@@ -61,7 +61,7 @@ export function openSignIn() {
       if (!Object.keys(errors).length) errors.password = reason(result);
     } catch (error) {
       const code = /** @type {any} */ (error).code;
-      errors.password = t(`error.${code}`, {}, t("error.other", { code }));
+      errors.password = errorText(code);
     } finally {
       isSending = false;
       redraw();
@@ -82,7 +82,7 @@ export function openSignIn() {
       mail = result.validMinutes ? { sent: t("signin.mailSent", { email, minutes: result.validMinutes }) } : { error: reason(result) };
     } catch (caught) {
       const code = /** @type {any} */ (caught).code;
-      mail = { error: t(`error.${code}`, {}, t("error.other", { code })) };
+      mail = { error: errorText(code) };
     }
     isSending = false;
     redraw();

@@ -6,7 +6,7 @@ import { BACK, go, returned, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { button, failure, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
-import { t } from "../text.js";
+import { errorText, t } from "../text.js";
 import { arrive } from "./signin.js";
 
 /** What this tab remembers of each sign-in that it started, by the state. */
@@ -30,7 +30,7 @@ export async function begin(provider, userId) {
     return "";
   } catch (error) {
     const code = /** @type {any} */ (error).code ?? "INTERNAL";
-    return t(`error.${code}`, {}, t("error.other", { code }));
+    return errorText(code);
   }
 }
 

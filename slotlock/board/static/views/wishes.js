@@ -6,7 +6,7 @@ import { h, redraw } from "../kernel.js";
 import { bones, button, failure, icon, notice, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { readAll } from "../store.js";
-import { deviceZone, number, ordinal, problemText, shortOf, t, timeOf } from "../text.js";
+import { deviceZone, errorText, number, ordinal, problemText, shortOf, t, timeOf } from "../text.js";
 
 const MOST = 50;
 /** How soon after the last change the list is sent. */
@@ -93,7 +93,7 @@ export function openWishes(campaignId) {
       if (result.code) problem = result.fields ? result.fields.map(problemText).join(" ") : t(`refusal.${result.code}`);
     } catch (caught) {
       if (sent !== version) return;
-      problem = t(`error.${/** @type {any} */ (caught).code}`, {}, t("error.other", { code: String(/** @type {any} */ (caught).code) }));
+      problem = errorText(String(/** @type {any} */ (caught).code));
     }
     state = problem ? "" : "saved";
     version = problem ? version : 0;

@@ -2,7 +2,7 @@
 /** The door of a slot: who comes in, by code, hand scanner or name. Without a slot, those of today. */
 import { reason } from "../../bookings.js";
 import { now } from "../../clock.js";
-import { me, onSession, run } from "../../client.js";
+import { codeOf, me, onSession, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, field, icon, notice, whose } from "../../parts.js";
 import { whereOf } from "../../rows.js";
@@ -12,7 +12,7 @@ import { compareNames, dayOf, deviceZone, t, timeOf } from "../../text.js";
 import { openChoice, today } from "./door/choice.js";
 import { Scanner } from "./door/scanner.js";
 import { isLoud, setLoud, signal } from "./door/signals.js";
-import { codeOf, failed, verdictOf } from "./door/verdicts.js";
+import { failed, verdictOf } from "./door/verdicts.js";
 
 const STORED = "slotlock.door.";
 const READ_DOOR_AGAIN_MS = 10_000;

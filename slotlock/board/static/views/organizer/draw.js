@@ -3,7 +3,7 @@
 import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, icon, notice } from "../../parts.js";
-import { deviceZone, number, t } from "../../text.js";
+import { deviceZone, errorText, number, t } from "../../text.js";
 import { saveRecord } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
@@ -185,7 +185,7 @@ export function openDraw(campaignId) {
         !data.draw.seed && previewForm.field("seed", t("draw.seed"), { maxlength: 500, autocomplete: "off" }),
         previewForm.field("maxBookings", t("draw.maxBookings"), { type: "number", min: 0, inputmode: "numeric" }),
       ], { submit: isPreviewing ? t("form.sending") : t("draw.showPreview"), onsubmit: showPreview }),
-      preview?.code ? h("p", { class: "error" }, icon("warning"), h("span", null, t(`error.${preview.code}`, {}, t("error.other", { code: preview.code })))) : preview && [measures(), previewedSlots()],
+      preview?.code ? h("p", { class: "error" }, icon("warning"), h("span", null, errorText(preview.code))) : preview && [measures(), previewedSlots()],
     );
   }
 

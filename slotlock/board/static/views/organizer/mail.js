@@ -1,7 +1,7 @@
 // @ts-check
 /** The mails of the site: what was sent to whom, and what each kind says. */
 import { say } from "../../app.js";
-import { RequestError, me, run } from "../../client.js";
+import { codeOf, me, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, field, notice } from "../../parts.js";
 import { LANGUAGES, deviceZone, language, t } from "../../text.js";
@@ -63,8 +63,7 @@ function openMails(about) {
       error = "";
       if (!isMore && outbox.nodes.some(isOpen)) timer = setTimeout(load, READ_MAIL_AGAIN_MS);
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
   }
@@ -165,8 +164,7 @@ function openTexts(campaign) {
       previews = found.mailPreviews;
       error = "";
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
   }

@@ -1,7 +1,7 @@
 // @ts-check
 /** The rush of a campaign as it happens: numbers, bookings over time, what is full, who has nothing. */
 import { now } from "../../clock.js";
-import { RequestError, run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, failure, hidden, notice, whose } from "../../parts.js";
 import { opening } from "../../rows.js";
@@ -55,8 +55,7 @@ export function openMonitor(campaignId) {
       error = campaign && statistics ? "" : "CAMPAIGN_NOT_FOUND";
       reads += 1;
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
     if (!isLeft) timer = setTimeout(load, READ_MONITOR_AGAIN_MS);

@@ -1,6 +1,6 @@
 // @ts-check
 /** Everybody with an account: find, and go on to one person, a file or the invitations. */
-import { RequestError, run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, field, notice } from "../../parts.js";
 import { number, t } from "../../text.js";
@@ -50,8 +50,7 @@ function openPeopleList() {
       after = users.pageInfo.hasNextPage ? users.pageInfo.endCursor : "";
       error = "";
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
   }

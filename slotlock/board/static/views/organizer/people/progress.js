@@ -1,7 +1,7 @@
 // @ts-check
 /** How far the invitations by mail of the last day are, and whom they did not reach. */
 import { now } from "../../../clock.js";
-import { RequestError, run } from "../../../client.js";
+import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { notice } from "../../../parts.js";
 import { number, t } from "../../../text.js";
@@ -28,7 +28,7 @@ export class MailProgress {
       const found = await Promise.all(STATES.map((state) => run("outbox", { filter: { kind: "invitation", state, since }, first: SHOWN_MAILS })));
       this.data = Object.fromEntries(found.map(({ outbox }, index) => [STATES[index], outbox]));
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
+      codeOf(caught); // any other error is one of the page
     }
     if (this.isLeft) return;
     if (this.data && this.count("QUEUED", "SENDING")) this.timer = setTimeout(() => this.load(), READ_PROGRESS_AGAIN_MS);
