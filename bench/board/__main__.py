@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.board", description=__doc__)
     parser.add_argument("--sizes", action="store_true", help="no browser: only the sizes")
     args = parser.parse_args(arguments)
-    print("\n".join(["bytes by gzip", *size_lines()]), flush=True)
+    print("\n".join(size_lines()), flush=True)
     if args.sizes:
         return 0
     chromium = next(filter(None, map(shutil.which, PROGRAMS)), None)

@@ -15,7 +15,7 @@ from tests.support.clients.series import create_series
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-LOCAL_TIMES = "views/organizer/forms.js"
+LOCAL_TIMES = "views/organizer.js"
 # Clocks go forward on 30 March 2031 at 02:00, and back on 26 October at 03:00.
 BERLIN_TIMES = {
     "2031-03-30T01:59": ["2031-03-30T00:59:00.000Z"],

@@ -1,8 +1,8 @@
 """The modules of the board as they are sent: few files, without comments and indentation.
 
-A browser loads all modules of the folder `static` with each page, and those of a folder such as
-`views/organizer/door` with the view of that name. Each folder is one file, so that a visit needs
-few requests and gzip finds what its modules repeat.
+A browser loads the modules of members with each page, and those of the folder `views/organizer`
+with the first view for organizers. Each is one file, so that a visit needs few requests and the
+compression finds what the modules repeat.
 """
 
 import re
@@ -17,7 +17,7 @@ TOKEN = re.compile(
     r"(?P<gap>(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)+)"
     r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
     rf"|(?:(?<={OPERATOR})|(?<={OPERATOR}\s)|(?<=return\s)){REGEX}"
-    r"|(?P<brace>[`{}])|[^\s\"'`/{}]+|/"
+    r"|(?P<brace>[`{}])|[\w$]+(?:\.\d+)?|=>|\.\.\.|\?\.|\?\?|[^\s\w$\"'`/{}]|/"
 )
 # What follows a backtick or an expression in a template, up to its end or the next expression.
 TEMPLATE_TEXT = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*(?:`|\$\{)", re.DOTALL)
@@ -28,10 +28,10 @@ def merged_modules(
 ) -> dict[str, str]:
     """Return the modules by the file that contains them.
 
-    Those beside the module `start` are in its file, except those that are `alone`; those of a
-    folder within a folder of views are in the file that is named like the folder.
+    A module that is `alone` is in a file with those of the folder of its name, if there is one;
+    all others are in the file of the module `start`.
     """
-    file_of = {name: name if name in alone else _file_of(name, start) for name in modules}
+    file_of = {name: _file_of(name, start, alone) for name in modules}
     imports = {name: _imports(name, text) for name, text in modules.items()}
     parts: dict[str, list[str]] = {}
     for name in _in_order((start, *modules), imports):
@@ -48,11 +48,9 @@ def merged_modules(
     return merged
 
 
-def _file_of(name: str, start: str) -> str:
-    folder = dirname(name)
-    if not folder:
-        return start
-    return f"{folder}.js" if folder.count("/") > 1 else name
+def _file_of(name: str, start: str, alone: Collection[str]) -> str:
+    owners = (each for each in alone if f"{name}/".startswith((f"{each}/", each[:-3] + "/")))
+    return next(owners, start)
 
 
 def _imports(name: str, text: str) -> list[tuple[str, list[str]]]:
@@ -87,10 +85,13 @@ def _import(file: str, other: str, used: Iterable[str]) -> str:
     return f'import {{ {", ".join(sorted(used))} }} from "{path}";\n'
 
 
-def without_comments(module: str) -> str:
-    """Return a module without comments and superfluous blanks.
+def tokens(module: str) -> list[str]:
+    """Return the tokens of a module without comments, and the blanks that they need.
 
     Line breaks remain where code has them, so that a line in an error names a statement.
+
+    Raises:
+        ValueError: a text is no token of JavaScript.
     """
     sent = list[str]()
     # How many braces are open in the expression of each template that is open.
@@ -116,7 +117,7 @@ def without_comments(module: str) -> str:
         sent.append(text)
     if at < len(module):
         raise ValueError(f"no token of JavaScript: {module[at : at + 40]!r}")
-    return "".join(sent)
+    return sent
 
 
 def _needs_blank(before: str, after: str) -> bool:

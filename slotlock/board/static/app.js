@@ -1,51 +1,42 @@
 // @ts-check
 /** The frame of the page, and which view it shows: `#/week` shows views/week.js. */
 import { drawWith, h, patch, redraw } from "./kernel.js";
-import { addOperations, hasSession, keepSession, me, onSession, resumeSession, run } from "./client.js";
+import { hasSession, keepSession, me, onSession, resumeSession, run } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { showColor, showScheme } from "./scheme.js";
 import { tab } from "./storage.js";
 import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
+import { openAccount } from "./views/account.js";
+import { openCampaigns } from "./views/campaigns.js";
+import { openInvitation, openReset } from "./views/invitation.js";
+import { openSignIn } from "./views/signin.js";
+import { openSignOn } from "./views/signon.js";
+import { openSlot } from "./views/slot.js";
+import { openSlots } from "./views/slots.js";
+import { openWeek } from "./views/week.js";
+import { openWishes } from "./views/wishes.js";
 
 /**
  * A view: what `main` contains, and what to do when it begins and ends.
  * @typedef {{title: () => string, width?: "" | "wide" | "narrow" | "split", render: () => any[], leave?: () => void}} View
  */
 
-/** Load a view for organizers with its texts and operations. @param {() => Promise<any>} load */
-const organizing = (load) => async () => {
-  const [view, operations] = await Promise.all([load(), import("./views/organizer/operations.js"), loadTextsOfOrganizers()]);
-  addOperations(operations.operations);
-  return view;
+/** The views by their first part of the address. @type {Record<string, (part: string) => View>} */
+const VIEWS = {
+  "": openCampaigns,
+  campaign: openSlots,
+  slot: openSlot,
+  wishes: openWishes,
+  week: openWeek,
+  account: openAccount,
+  signin: openSignIn,
+  signon: openSignOn,
+  invitation: openInvitation,
+  reset: openReset,
 };
-
-/** The views by their first part of the address. Those for organizers come when they are asked for. */
-const VIEWS = /** @type {Record<string, () => Promise<{open: (part: string) => View}>>} */ ({
-  "": () => import("./views/campaigns.js"),
-  campaign: () => import("./views/slots.js"),
-  slot: () => import("./views/slot.js"),
-  wishes: () => import("./views/wishes.js"),
-  week: () => import("./views/week.js"),
-  account: () => import("./views/account.js"),
-  signin: () => import("./views/signin.js"),
-  signon: () => import("./views/signon.js"),
-  invitation: () => import("./views/invitation.js"),
-  reset: async () => ({ open: (await import("./views/invitation.js")).openReset }),
-});
-const VIEWS_OF_ORGANIZERS = {
-  organizer: () => import("./views/organizer/campaigns.js"),
-  plan: () => import("./views/organizer/plan.js"),
-  course: () => import("./views/organizer/course.js"),
-  draw: () => import("./views/organizer/draw.js"),
-  monitor: () => import("./views/organizer/monitor.js"),
-  door: () => import("./views/organizer/door.js"),
-  people: () => import("./views/organizer/people.js"),
-  webhooks: () => import("./views/organizer/webhooks.js"),
-  mail: () => import("./views/organizer/mail.js"),
-};
-const FOR_ORGANIZERS = Object.keys(VIEWS_OF_ORGANIZERS);
-for (const [name, load] of Object.entries(VIEWS_OF_ORGANIZERS)) VIEWS[name] = organizing(load);
+/** Those for organizers, which come with their texts when one is asked for. */
+const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail"];
 /** Where to go on after signing in, in the storage of the tab. */
 export const BACK = "slotlock.back";
 
@@ -106,31 +97,37 @@ function isOrganizer() {
   return me?.role === "ORGANIZER" || me?.role === "ADMIN";
 }
 
-/** Say for whom a view is. @returns {{open: () => View}} */
+/** Say for whom a view is. @returns {View} */
 function barred() {
   const render = () => [h("h1", null, t("tab.organizer")), notice(me ? "stop" : "", me ? "lock" : "person", t("error.FORBIDDEN"), !me && button("", t("tab.signin"), signInFirst))];
-  return { open: () => ({ title: () => t("tab.organizer"), render }) };
+  return { title: () => t("tab.organizer"), render };
 }
 
-/** Return the address of the view, its module, and the part that it shows. */
+/** Return the address of the view, its name, and the part that it shows. */
 function addressed() {
   const address = location.hash.replace(/^#\/?/, "");
   const [name, ...rest] = address.split("/");
-  return { address, name, load: VIEWS[name] ?? VIEWS[""], part: rest.join("/") };
+  return { address, name, part: rest.join("/") };
+}
+
+/** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
+async function load(name) {
+  if (!FOR_ORGANIZERS.includes(name)) return VIEWS[name] ?? openCampaigns;
+  const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
+  return views[name];
 }
 
 /** Show the view of the address, if the person may see it. */
 async function show() {
-  const { address, name, load: loadView, part } = addressed();
+  const { address, name, part } = addressed();
   const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && !me);
   if (address === shownAddress && isForOthers === isBarred && view) return;
   shownAddress = address;
   isBarred = isForOthers;
-  const load = isForOthers ? async () => barred() : loadView;
   try {
-    const module = await load().catch(missing);
+    const open = isForOthers ? barred : await load(name).catch(missing);
     const before = location.hash;
-    const opened = module.open(decodeURIComponent(part));
+    const opened = open(decodeURIComponent(part));
     if (address !== shownAddress || isForOthers !== isBarred) {
       opened.leave?.();
       return; // somebody went on meanwhile
@@ -148,12 +145,12 @@ async function show() {
   }
 }
 
-/** Load the page anew for other files, or say that there is no network. @param {unknown} error @returns {Promise<{open: (part: string) => View}>} */
+/** Load the page anew for other files, or say that there is no network. @param {unknown} error @returns {Promise<() => View>} */
 async function missing(error) {
   const page = await fetch("/board", { cache: "no-cache" }).then((response) => response.text(), () => "");
   if (page.includes(VERSION)) throw error;
   if (page) await import("./reload.js");
-  return { open: () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] }) };
+  return () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] });
 }
 
 function drawPage() {
@@ -265,7 +262,7 @@ async function start() {
   const isKnown = me || !hasSession();
   // A view that asks for its list does so in the round trip of the texts. What a provider sent needs texts.
   if (isKnown && !isReturned) show();
-  else addressed().load().catch(() => null);
+  else load(addressed().name).catch(() => null);
   await Promise.all([loadTexts(), isKnown || Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
   await useLanguage();
   hasTexts = true;

@@ -29,6 +29,12 @@ export class RequestError extends Error {
   }
 }
 
+/** Return the code of a failed request. @param {unknown} caught */
+export function codeOf(caught) {
+  if (caught instanceof RequestError) return caught.code;
+  throw caught;
+}
+
 /** The signed-in user, null for nobody, undefined while that is unknown. @type {any} */
 export let me;
 let accessToken = "";

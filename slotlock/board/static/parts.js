@@ -2,7 +2,7 @@
 /** Parts that several views show: icons, the dashes of places, notices, fields. */
 import { lostAt } from "./client.js";
 import { h, redraw, svg } from "./kernel.js";
-import { LANGUAGES, chooseLanguage, deviceZone, language, t, timeOf } from "./text.js";
+import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, t, timeOf } from "./text.js";
 
 /** @type {Record<string, string>} Paths of 24 x 24. */
 const ICONS = {
@@ -138,7 +138,7 @@ export function bones(rows) {
 
 /** Return the page of an error, with one action. @param {string} code @param {() => void} again @param {Record<string, any>} [variables] */
 export function failure(code, again, variables = {}) {
-  return notice("stop", "warning", [t(`error.${code}`, variables, t("error.other", { code }))], button("second", t("again"), again));
+  return notice("stop", "warning", [errorText(code, variables)], button("second", t("again"), again));
 }
 
 /** Return how current a list is: at one place, beside the title. @param {"live" | "reading" | "old"} state */

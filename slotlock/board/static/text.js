@@ -65,6 +65,11 @@ export function t(key, variables = {}, missing = key) {
   return text.replace(/\{(\w+)\}/g, (/** @type {string} */ _, /** @type {string} */ name) => String(variables[name] ?? ""));
 }
 
+/** Return what an error of a request means. @param {string} code @param {Record<string, any>} [variables] */
+export function errorText(code, variables) {
+  return t(`error.${code}`, variables, t("error.other", { code }));
+}
+
 /**
  * Return what is wrong with a field, in the language of the page.
  * @param {{code: string, message: string, values: Array<{name: string, value: string}>}} problem as the API says it

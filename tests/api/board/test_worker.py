@@ -18,7 +18,7 @@ async def test_the_worker_stores_the_files_that_members_need_of_the_current_vers
     (version,) = re.findall(r'name="board-version" content="(\w+)"', page.text)
     assert f'const VERSION="{version}"' in worker.text
     names = json.loads(re.findall(r"JSON\.parse\('(.*)'\)", worker.text)[0])
-    assert {"app.js", "board.css", "messages/en.js", "views/week.js"} < set(names)
+    assert {"app.js", "board.css", "messages/en.js"} < set(names)
     assert not [name for name in names if "organizer/" in name or name == "worker.js"]
     statuses = {(await http.get(f"{app.url}/board/{version}/{name}")).status_code for name in names}
     assert statuses == {200}

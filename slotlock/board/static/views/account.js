@@ -7,11 +7,11 @@ import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, failure, field, icon, notice, usernameField, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
-import { LANGUAGES, chooseLanguage, deviceZone, language, listOf, t } from "../text.js";
+import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { begin, providerName } from "./signon.js";
 
 /** @param {string} [code] that was mailed to the address of the account */
-export function open(code) {
+export function openAccount(code) {
   if (code) history.replaceState(null, "", "#/account");
   /** @type {any} */
   let account = null;
@@ -54,7 +54,7 @@ export function open(code) {
       return !isRefused;
     } catch (caught) {
       const code = /** @type {any} */ (caught).code ?? "INTERNAL";
-      answers[part] = { kind: "stop", text: t(`error.${code}`, {}, t("error.other", { code })) };
+      answers[part] = { kind: "stop", text: errorText(code) };
       return false;
     } finally {
       redraw();

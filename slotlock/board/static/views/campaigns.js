@@ -8,7 +8,7 @@ import { opening } from "../rows.js";
 import { LiveCampaigns } from "../store.js";
 import { countdown, deviceZone, t } from "../text.js";
 
-export function open() {
+export function openCampaigns() {
   const live = new LiveCampaigns();
   const stopSession = onSession(() => live.load());
   const timer = setInterval(redraw, 1000);

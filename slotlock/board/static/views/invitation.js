@@ -5,10 +5,10 @@ import { home, run, setSession } from "../client.js";
 import { go, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { field, languageLinks, notice, usernameField } from "../parts.js";
-import { t } from "../text.js";
+import { errorText, t } from "../text.js";
 
 /** @param {string} token of an invitation, whose user is signed in at once */
-export function open(token) {
+export function openInvitation(token) {
   return openLink("invitation", token);
 }
 
@@ -59,7 +59,7 @@ function openLink(name, token) {
       problem = reason(result);
     } catch (caught) {
       const code = /** @type {any} */ (caught).code ?? "INTERNAL";
-      problem = t(`error.${code}`, {}, t("error.other", { code }));
+      problem = errorText(code);
     } finally {
       isSending = false;
       redraw();

@@ -6,7 +6,8 @@ import { reason } from "../bookings.js";
 import { h, redraw } from "../kernel.js";
 import { button, field, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
-import { problemText, t } from "../text.js";
+import { errorText, problemText, t } from "../text.js";
+import { begin } from "./signon.js";
 
 /** Begin a session, and go on where the user wanted to be. @param {any} session */
 export function arrive(session) {
@@ -16,7 +17,7 @@ export function arrive(session) {
   location.replace(back.startsWith("#") ? back : home());
 }
 
-export function open() {
+export function openSignIn() {
   let isRegistering = false;
   let isSending = false;
   let isPasswordShown = false;
@@ -60,7 +61,7 @@ export function open() {
       if (!Object.keys(errors).length) errors.password = reason(result);
     } catch (error) {
       const code = /** @type {any} */ (error).code;
-      errors.password = t(`error.${code}`, {}, t("error.other", { code }));
+      errors.password = errorText(code);
     } finally {
       isSending = false;
       redraw();
@@ -81,7 +82,7 @@ export function open() {
       mail = result.validMinutes ? { sent: t("signin.mailSent", { email, minutes: result.validMinutes }) } : { error: reason(result) };
     } catch (caught) {
       const code = /** @type {any} */ (caught).code;
-      mail = { error: t(`error.${code}`, {}, t("error.other", { code })) };
+      mail = { error: errorText(code) };
     }
     isSending = false;
     redraw();
@@ -93,7 +94,7 @@ export function open() {
     if (isSending) return;
     isSending = true;
     redraw();
-    trouble = await import("./signon.js").then(({ begin }) => begin(provider), () => t("error.OFFLINE"));
+    trouble = await begin(provider);
     isSending = false;
     redraw();
   };

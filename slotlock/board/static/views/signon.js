@@ -6,7 +6,7 @@ import { BACK, go, returned, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { button, failure, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
-import { t } from "../text.js";
+import { errorText, t } from "../text.js";
 import { arrive } from "./signin.js";
 
 /** What this tab remembers of each sign-in that it started, by the state. */
@@ -30,7 +30,7 @@ export async function begin(provider, userId) {
     return "";
   } catch (error) {
     const code = /** @type {any} */ (error).code ?? "INTERNAL";
-    return t(`error.${code}`, {}, t("error.other", { code }));
+    return errorText(code);
   }
 }
 
@@ -40,7 +40,7 @@ export function providerName(id) {
 }
 
 /** The sign-in that this page finishes: once, however often its view opens. @type {{verifier: string, provider: string, userId?: string} | null | undefined} */
-let pending;
+let begun;
 /** What ended it. */
 let problem = "";
 /** The code of a request without an answer, which may be sent again. */
@@ -50,29 +50,29 @@ let isLinkRequired = false;
 /** Take what this tab remembers, which another page must not use again. */
 function takePending() {
   const key = PENDING + returned.get("state");
-  pending = JSON.parse(tab.get(key) ?? "null");
+  begun = JSON.parse(tab.get(key) ?? "null");
   tab.remove(key);
 }
 
 /** @param {string} text */
-function end(text) {
+function endSignOn(text) {
   problem = text;
   say(text);
   redraw();
 }
 
-async function finish() {
+async function finishSignOn() {
   // Another user of this browser may have signed in meanwhile.
-  if (!pending || (pending.userId && me?.id !== pending.userId)) return end(t("signon.elsewhere"));
-  const name = providerName(pending.provider);
+  if (!begun || (begun.userId && me?.id !== begun.userId)) return endSignOn(t("signon.elsewhere"));
+  const name = providerName(begun.provider);
   const denial = returned.get("error");
-  if (denial === "access_denied") return end(t("signon.denied", { name }));
-  if (denial !== null) return end(t("signon.error", { name, error: denial.slice(0, 60) }));
+  if (denial === "access_denied") return endSignOn(t("signon.denied", { name }));
+  if (denial !== null) return endSignOn(t("signon.error", { name, error: denial.slice(0, 60) }));
   error = "";
   redraw();
   try {
-    const operation = pending.userId ? "linkSignIn" : "finishSignIn";
-    const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: pending.verifier, issuer: returned.get("iss") };
+    const operation = begun.userId ? "linkSignIn" : "finishSignIn";
+    const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss") };
     const send = async () => (await run(operation, variables))[operation];
     let result = await send();
     while (result.code === "SERVER_BUSY") {
@@ -82,7 +82,7 @@ async function finish() {
       result = await send();
     }
     isLinkRequired = result.code === "LINK_REQUIRED";
-    if (result.code) return end(reason(result));
+    if (result.code) return endSignOn(reason(result));
     problem = t("signon.elsewhere"); // for a user who comes back to this view
     if (operation === "finishSignIn") return arrive(result);
     say(t("account.linked", { name }));
@@ -95,19 +95,19 @@ async function finish() {
 
 /** Finish as soon as it is known who is signed in, if that matters. */
 function finishWithSession() {
-  if (!pending?.userId || me || !hasSession()) return finish();
+  if (!begun?.userId || me || !hasSession()) return finishSignOn();
   const stop = onSession(() => {
     stop();
-    finish();
+    finishSignOn();
   });
 }
 
-export function open() {
-  if (pending === undefined) {
+export function openSignOn() {
+  if (begun === undefined) {
     takePending();
     finishWithSession();
   }
-  const isLink = Boolean(pending?.userId);
+  const isLink = Boolean(begun?.userId);
   const title = () => t(isLink ? "account.identities" : "signin.title");
 
   function goOn() {
@@ -120,7 +120,7 @@ export function open() {
     width: /** @type {"narrow"} */ ("narrow"),
     render: () => [
       h("h1", null, title()),
-      problem ? notice("stop", "warning", problem, button("second", t(isLink && me ? "tab.account" : "tab.signin"), goOn)) : error ? failure(error, finish) : h("p", null, t("signin.sending")),
+      problem ? notice("stop", "warning", problem, button("second", t(isLink && me ? "tab.account" : "tab.signin"), goOn)) : error ? failure(error, finishSignOn) : h("p", null, t("signin.sending")),
       languageLinks(),
     ],
   };

@@ -17,7 +17,7 @@ const MAX_DASHES = 30;
 const MEETINGS = 12;
 
 /** @param {string} part the id, with /swap to choose another course for it */
-export function open(part) {
+export function openSlot(part) {
   const [slotId, mode] = part.split("/");
   const isSwapping = mode === "swap";
   let areAllMeetings = false;

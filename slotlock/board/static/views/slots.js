@@ -13,7 +13,7 @@ import { LiveSlots, readAll } from "../store.js";
 import { countdown, dayOf, deviceZone, number, t } from "../text.js";
 
 /** After the opening, reads are spread over this time; bookings never. */
-const SPREAD_MS = 3000;
+const READS_SPREAD_MS = 3000;
 const MINUTE = 60;
 /** So long the panel of the opening stays as large as its countdown: nothing moves under a thumb that books. */
 const LARGE_MS = 10_000;
@@ -21,7 +21,7 @@ const LARGE_MS = 10_000;
 const SPOKEN_S = [600, 300, 60, 10];
 
 /** @param {string} campaignId */
-export function open(campaignId) {
+export function openSlots(campaignId) {
   /** @type {any} */
   let campaign = null;
   let error = "";
@@ -41,7 +41,7 @@ export function open(campaignId) {
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
     } catch (caught) {
       error = /** @type {any} */ (caught).code ?? "INTERNAL";
-      if (!campaign) again = setTimeout(load, SPREAD_MS * (0.5 + Math.random()));
+      if (!campaign) again = setTimeout(load, READS_SPREAD_MS * (0.5 + Math.random()));
     }
     redraw();
   }
@@ -65,7 +65,7 @@ export function open(campaignId) {
         else if (change.movedFrom && slot.myBooking?.id === change.movedFrom) slot.myBooking = null;
       }
     });
-    if ("myBooking" in change) setTimeout(() => live.load(), Math.random() * SPREAD_MS); // limits of others
+    if ("myBooking" in change) setTimeout(() => live.load(), Math.random() * READS_SPREAD_MS); // limits of others
   });
   const stopWatching = watchMine(() => live.load(), (event) => {
     const slot = live.slots?.find((each) => each.id === event.slotId);
@@ -85,7 +85,7 @@ export function open(campaignId) {
     else if (!isOpened && campaign) {
       isOpened = true;
       if (wasThere) say(t("open.now"));
-      if (now() - opensAt < 5 * MINUTE * 1000) setTimeout(() => live.load(), Math.random() * SPREAD_MS);
+      if (now() - opensAt < 5 * MINUTE * 1000) setTimeout(() => live.load(), Math.random() * READS_SPREAD_MS);
     }
     if (wasThere && !isSmall && now() - opensAt > LARGE_MS) {
       isSmall = true;

@@ -23,7 +23,7 @@ const SHORTEST = 0.75;
  * @typedef {{key: string, slot: any, booking: any, entry: any, startTime: string, endTime: string, from: number, to: number, lane: number, lanes: number}} Entry
  */
 
-export function open() {
+export function openWeek() {
   /** @type {{user: string, bookings: any[], entries: any[], codes: Record<string, any>, readAt: number} | null} */
   let week = keptWeek();
   let error = "";

@@ -6,12 +6,12 @@ import { h, redraw } from "../kernel.js";
 import { bones, button, failure, icon, notice, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { readAll } from "../store.js";
-import { deviceZone, number, ordinal, problemText, shortOf, t, timeOf } from "../text.js";
+import { deviceZone, errorText, number, ordinal, problemText, shortOf, t, timeOf } from "../text.js";
 
 const MOST = 50;
 /** How soon after the last change the list is sent. */
 const SEND_AFTER_MS = 600;
-const READ_AGAIN_MS = 5000;
+const READ_WISHES_AGAIN_MS = 5000;
 /** The refusals of a drawn place whose own text needs values that only the refused request had. */
 const SAID_AS = { LIMIT_REACHED: "wishes.LIMIT", GROUP_FULL: "refusal.SLOT_FULL" };
 
@@ -27,7 +27,7 @@ export async function saveRecord(campaignId) {
 }
 
 /** @param {string} campaignId */
-export function open(campaignId) {
+export function openWishes(campaignId) {
   /** @type {any} */
   let data = null;
   /** @type {any[] | null} */
@@ -61,7 +61,7 @@ export function open(campaignId) {
   }
   load();
   const stopSession = onSession(load);
-  const reading = setInterval(() => !version && load(), READ_AGAIN_MS);
+  const reading = setInterval(() => !version && load(), READ_WISHES_AGAIN_MS);
 
   /** The teams of this person that have other members. @returns {any[]} */
   const teams = () => data.myTeams.filter((/** @type {any} */ each) => each.members.length > 1);
@@ -93,7 +93,7 @@ export function open(campaignId) {
       if (result.code) problem = result.fields ? result.fields.map(problemText).join(" ") : t(`refusal.${result.code}`);
     } catch (caught) {
       if (sent !== version) return;
-      problem = t(`error.${/** @type {any} */ (caught).code}`, {}, t("error.other", { code: String(/** @type {any} */ (caught).code) }));
+      problem = errorText(String(/** @type {any} */ (caught).code));
     }
     state = problem ? "" : "saved";
     version = problem ? version : 0;

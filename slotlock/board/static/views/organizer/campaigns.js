@@ -13,7 +13,7 @@ import { holidayPanel } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
 import { resourcePanel } from "./forms/resourcepanel.js";
 
-export function open() {
+export function openOrganizer() {
   const live = new LiveCampaigns(count);
   let isLeft = false;
   let isCounting = false;

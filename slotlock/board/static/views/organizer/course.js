@@ -21,11 +21,11 @@ import { roster } from "./course/roster.js";
 import { series } from "./course/series.js";
 import { changedSlot, scopes, slotFields, slotForm } from "./forms/slotform.js";
 
-const READ_AGAIN_MS = 2000;
+const READ_COURSE_AGAIN_MS = 2000;
 const SHOWN_MEETINGS = 5;
 
 /** @param {string} part a slot's id, with "/edit" to change it at once */
-export function open(part) {
+export function openCourse(part) {
   const [slotId, mode] = part.split("/");
   /** @type {any} */
   let slot = null;
@@ -60,7 +60,7 @@ export function open(part) {
   load().then(() => mode === "edit" && slot && edit());
   const end = subscribe("watchSlots", { slotIds: [slotId] }, () => {
     clearTimeout(timer);
-    timer = setTimeout(load, READ_AGAIN_MS);
+    timer = setTimeout(load, READ_COURSE_AGAIN_MS);
   });
 
   function edit() {

@@ -2,7 +2,7 @@
 /** The door of a slot: who comes in, by code, hand scanner or name. Without a slot, those of today. */
 import { reason } from "../../bookings.js";
 import { now } from "../../clock.js";
-import { me, onSession, run } from "../../client.js";
+import { codeOf, me, onSession, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, field, icon, notice, whose } from "../../parts.js";
 import { whereOf } from "../../rows.js";
@@ -12,10 +12,10 @@ import { compareNames, dayOf, deviceZone, t, timeOf } from "../../text.js";
 import { openChoice, today } from "./door/choice.js";
 import { Scanner } from "./door/scanner.js";
 import { isLoud, setLoud, signal } from "./door/signals.js";
-import { codeOf, failed, verdictOf } from "./door/verdicts.js";
+import { failed, verdictOf } from "./door/verdicts.js";
 
 const STORED = "slotlock.door.";
-const READ_AGAIN_MS = 10_000;
+const READ_DOOR_AGAIN_MS = 10_000;
 const SLOW_MS = 300;
 /** A check-in code: base32, see `checkInCode`. */
 const CODE = /^[a-z2-7]{56}$/i;
@@ -26,12 +26,12 @@ onSession(() => {
 });
 
 /** @param {string} slotId */
-export function open(slotId) {
-  return slotId ? openDoor(slotId) : openChoice();
+export function openDoor(slotId) {
+  return slotId ? openDoorOf(slotId) : openChoice();
 }
 
 /** @param {string} slotId */
-function openDoor(slotId) {
+function openDoorOf(slotId) {
   /** What is known, and since when. @type {{slot: any, meeting: any, roster: any[], readAt: number} | null} */
   let known = JSON.parse(tab.get(STORED + slotId) ?? "null");
   let error = "";
@@ -64,7 +64,7 @@ function openDoor(slotId) {
       error = codeOf(caught);
     }
     redraw();
-    if (!isLeft) timer = setTimeout(load, READ_AGAIN_MS);
+    if (!isLeft) timer = setTimeout(load, READ_DOOR_AGAIN_MS);
   }
   load();
 

@@ -3,17 +3,17 @@
 import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, icon, notice } from "../../parts.js";
-import { deviceZone, number, t } from "../../text.js";
+import { deviceZone, errorText, number, t } from "../../text.js";
 import { saveRecord } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
 import { Form } from "./forms/form.js";
 import { fromLocal, plusDays, toLocal, whenOf } from "./forms/localtime.js";
 
-const READ_AGAIN_MS = 2000;
+const READ_DRAW_AGAIN_MS = 2000;
 
 /** @param {string} campaignId */
-export function open(campaignId) {
+export function openDraw(campaignId) {
   /** @type {any} */
   let data = null;
   let error = "";
@@ -40,7 +40,7 @@ export function open(campaignId) {
   }
   load();
   // A worker of the server closes, and finishes what was published.
-  const timer = setInterval(() => isMoving() && load(), READ_AGAIN_MS);
+  const timer = setInterval(() => isMoving() && load(), READ_DRAW_AGAIN_MS);
 
   function isMoving() {
     const draw = data?.draw;
@@ -185,7 +185,7 @@ export function open(campaignId) {
         !data.draw.seed && previewForm.field("seed", t("draw.seed"), { maxlength: 500, autocomplete: "off" }),
         previewForm.field("maxBookings", t("draw.maxBookings"), { type: "number", min: 0, inputmode: "numeric" }),
       ], { submit: isPreviewing ? t("form.sending") : t("draw.showPreview"), onsubmit: showPreview }),
-      preview?.code ? h("p", { class: "error" }, icon("warning"), h("span", null, t(`error.${preview.code}`, {}, t("error.other", { code: preview.code })))) : preview && [measures(), previewedSlots()],
+      preview?.code ? h("p", { class: "error" }, icon("warning"), h("span", null, errorText(preview.code))) : preview && [measures(), previewedSlots()],
     );
   }
 

@@ -1,23 +1,23 @@
 // @ts-check
 /** The mails of the site: what was sent to whom, and what each kind says. */
 import { say } from "../../app.js";
-import { RequestError, me, run } from "../../client.js";
+import { codeOf, me, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, field, notice } from "../../parts.js";
 import { LANGUAGES, deviceZone, language, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { whenOf } from "./forms/localtime.js";
+import { STATES } from "./people/progress.js";
 
-const PAGE = 50;
+const MAIL_PAGE = 50;
 /** What waits is read again after this time. */
-const READ_AGAIN_MS = 5000;
-const STATES = ["QUEUED", "SENDING", "SENT", "FAILED", "SUPPRESSED"];
+const READ_MAIL_AGAIN_MS = 5000;
 const TAGS = /** @type {Record<string, string>} */ ({ QUEUED: "wait", SENDING: "wait", SENT: "yours", FAILED: "stop", SUPPRESSED: "over" });
 
 /** @param {string} part "", the id of a slot or a user, or "texts" with the id of a campaign */
-export function open(part) {
+export function openMail(part) {
   const [name, id] = part.split("/");
-  return name === "texts" ? openTexts(id) : openList(name);
+  return name === "texts" ? openTexts(id) : openMails(name);
 }
 
 /** Return the head of a page, with a link to the other one. @param {string} title @param {string} other @param {string} address */
@@ -32,7 +32,7 @@ function head(title, other, address) {
 const kindOf = (kind) => t(`mail.kind.${kind}`, {}, kind);
 
 /** @param {string} about the id of a slot or a user, or "" */
-function openList(about) {
+function openMails(about) {
   /** @type {any[] | null} */
   let entries = null;
   let state = "";
@@ -56,15 +56,14 @@ function openList(about) {
     clearTimeout(timer);
     const read = (reads += 1);
     try {
-      const { outbox } = await run("outbox", { filter: chosen(), first: PAGE, after: isMore ? after : null });
+      const { outbox } = await run("outbox", { filter: chosen(), first: MAIL_PAGE, after: isMore ? after : null });
       if (read !== reads) return;
       entries = isMore ? [...(entries ?? []), ...outbox.nodes] : outbox.nodes;
       after = outbox.pageInfo.hasNextPage ? outbox.pageInfo.endCursor : "";
       error = "";
-      if (!isMore && outbox.nodes.some(isOpen)) timer = setTimeout(load, READ_AGAIN_MS);
+      if (!isMore && outbox.nodes.some(isOpen)) timer = setTimeout(load, READ_MAIL_AGAIN_MS);
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
   }
@@ -165,8 +164,7 @@ function openTexts(campaign) {
       previews = found.mailPreviews;
       error = "";
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
   }

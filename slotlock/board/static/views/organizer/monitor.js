@@ -1,7 +1,7 @@
 // @ts-check
 /** The rush of a campaign as it happens: numbers, bookings over time, what is full, who has nothing. */
 import { now } from "../../clock.js";
-import { RequestError, run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, failure, hidden, notice, whose } from "../../parts.js";
 import { opening } from "../../rows.js";
@@ -11,10 +11,10 @@ import { editText } from "./course/history.js";
 import { saveCsv } from "./files.js";
 import { level } from "./level.js";
 
-const READ_AGAIN_MS = 5000;
+const READ_MONITOR_AGAIN_MS = 5000;
 /** The log costs more than the numbers. */
 const LOG_EVERY = 3;
-const PAGE = 100;
+const LOG_PAGE = 100;
 const MINUTE_MS = 60_000;
 /** The interval of the chart, by how long the campaign has been open. */
 const INTERVALS = [
@@ -27,7 +27,7 @@ const MIN_BARS = 15;
 const ACTIONS = ["PROMOTED", "OFFERED", "MOVED", "CANCELLED", "EXPIRED", "SLOT_EDITED", "SLOT_PUBLISHED", "SLOT_CANCELLED", "SLOT_DELETED", "CAMPAIGN_EDITED", "CAMPAIGN_PUBLISHED", "CAMPAIGN_UNPUBLISHED"];
 
 /** @param {string} campaignId */
-export function open(campaignId) {
+export function openMonitor(campaignId) {
   /** @type {any} */
   let campaign = null;
   /** @type {any} */
@@ -55,11 +55,10 @@ export function open(campaignId) {
       error = campaign && statistics ? "" : "CAMPAIGN_NOT_FOUND";
       reads += 1;
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
-    if (!isLeft) timer = setTimeout(load, READ_AGAIN_MS);
+    if (!isLeft) timer = setTimeout(load, READ_MONITOR_AGAIN_MS);
   }
   load();
   const clock = setInterval(redraw, 1000);
@@ -77,7 +76,7 @@ export function open(campaignId) {
     let after = null;
     do {
       /** @type {any} */
-      const page = (await run("monitorStatistics", { campaign: campaignId, every: interval().every, until, first: PAGE, after })).campaignStatistics;
+      const page = (await run("monitorStatistics", { campaign: campaignId, every: interval().every, until, first: LOG_PAGE, after })).campaignStatistics;
       if (!page) return null;
       if (found) found.slots.nodes.push(...page.slots.nodes);
       else found = page;

@@ -1,6 +1,6 @@
 // @ts-check
 /** Everybody with an account: find, and go on to one person, a file or the invitations. */
-import { RequestError, run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, field, notice } from "../../parts.js";
 import { number, t } from "../../text.js";
@@ -9,22 +9,22 @@ import { openInvitations } from "./people/invitations.js";
 import { personTags } from "./people/parts.js";
 import { openPerson } from "./people/person.js";
 
-const PAGE = 50;
+const PEOPLE_PAGE = 50;
 const TYPING_MS = 250;
 
 /** What is searched stays while somebody looks at one person. */
 const filters = { text: "", group: "", banned: false, withoutPassword: false, selfRegistered: false };
 
 /** @param {string} part "", "without-password", "new", "import", "invitations" or the id of a user */
-export function open(part) {
+export function openPeople(part) {
   if (part === "import") return openImport();
   if (part === "invitations") return openInvitations();
   if (part === "without-password") Object.assign(filters, { text: "", group: "", banned: false, withoutPassword: true, selfRegistered: false });
   else if (part) return openPerson(part === "new" ? "" : part);
-  return openList();
+  return openPeopleList();
 }
 
-function openList() {
+function openPeopleList() {
   /** @type {any[] | null} */
   let people = null;
   let after = "";
@@ -44,14 +44,13 @@ function openList() {
       selfRegistered: filters.selfRegistered || null,
     };
     try {
-      const { users } = await run("users", { filter, first: PAGE, after: isMore ? after : null });
+      const { users } = await run("users", { filter, first: PEOPLE_PAGE, after: isMore ? after : null });
       if (read !== reads) return; // somebody typed on
       people = isMore ? [...(people ?? []), ...users.nodes] : users.nodes;
       after = users.pageInfo.hasNextPage ? users.pageInfo.endCursor : "";
       error = "";
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
   }

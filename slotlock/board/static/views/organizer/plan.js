@@ -23,7 +23,7 @@ import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 const ICON_OF = { good: "tick", late: "clock", bad: "warning" };
 
 /** @param {string} campaignId */
-export function open(campaignId) {
+export function openPlan(campaignId) {
   /** @type {any} */
   let campaign = null;
   /** @type {any[] | null} */

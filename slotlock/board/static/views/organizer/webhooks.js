@@ -12,12 +12,12 @@ import { copyButton } from "./people/parts.js";
 
 const EVENTS = ["BOOKING_CONFIRMED", "BOOKING_HELD", "BOOKING_MOVED", "BOOKING_CANCELLED", "BOOKING_EXPIRED", "BOOKING_PROMOTED", "BOOKING_CHECKED_IN", "BOOKING_NO_SHOW", "WAITLIST_JOINED", "WAITLIST_LEFT", "SLOT_PUBLISHED", "SLOT_EDITED", "SLOT_CANCELLED", "SLOT_FULL", "CAMPAIGN_PUBLISHED", "CAMPAIGN_OPENED", "CAMPAIGN_CLOSED", "DRAW_CLOSED", "DRAW_PUBLISHED", "USER_CREATED", "USER_ERASED"];
 /** How many messages are read at once. */
-const PAGE = 50;
-const READ_AGAIN_MS = 1000;
+const WEBHOOKS_PAGE = 50;
+const READ_WEBHOOKS_AGAIN_MS = 1000;
 /** How often messages on their way are read again. */
 const READINGS = 10;
 
-export function open() {
+export function openWebhooks() {
   /** @type {any[] | null} */
   let webhooks = null;
   /** @type {any[]} */
@@ -59,7 +59,7 @@ export function open() {
     let page = null;
     do {
       const after = page?.pageInfo.endCursor ?? null;
-      const data = await run("webhookDeliveries", { id: current.id, first: PAGE, after }).catch(() => null);
+      const data = await run("webhookDeliveries", { id: current.id, first: WEBHOOKS_PAGE, after }).catch(() => null);
       page = data?.node?.deliveries;
       nodes.push(...(page?.nodes ?? []));
     } while (page?.pageInfo.hasNextPage && nodes.length < current.wanted);
@@ -67,18 +67,18 @@ export function open() {
     if (page || !current.nodes) Object.assign(current, { nodes: page ? nodes : null, hasMore: Boolean(page?.pageInfo.hasNextPage) });
     redraw();
     const isMoving = current.nodes?.some((each) => each.state === "SENDING" || (each.state === "QUEUED" && !each.attempts));
-    if (isMoving && readings > 0) timer = setTimeout(() => loadDeliveries(readings - 1), READ_AGAIN_MS);
+    if (isMoving && readings > 0) timer = setTimeout(() => loadDeliveries(readings - 1), READ_WEBHOOKS_AGAIN_MS);
   }
 
   /** @param {any} webhook null to close */
   function show(webhook) {
-    shown = webhook && { id: webhook.id, nodes: null, wanted: PAGE, hasMore: false };
+    shown = webhook && { id: webhook.id, nodes: null, wanted: WEBHOOKS_PAGE, hasMore: false };
     redraw();
     loadDeliveries();
   }
 
   function showOlder() {
-    if (shown) shown.wanted += PAGE;
+    if (shown) shown.wanted += WEBHOOKS_PAGE;
     loadDeliveries();
   }
 
@@ -157,7 +157,7 @@ export function open() {
     return h(
       "li",
       { class: "stack", "data-key": id },
-      h("p", null, h("strong", { class: "letters" }, url), " ", stateTag(webhook), h("br"), h("span", { class: "small soft" }, [webhook.campaign?.name ?? t("webhooks.wholeSite"), webhook.events.map(nameOf).join(", ")].join(" · "))),
+      h("p", null, h("strong", { class: "letters" }, url), " ", webhookTag(webhook), h("br"), h("span", { class: "small soft" }, [webhook.campaign?.name ?? t("webhooks.wholeSite"), webhook.events.map(nameOf).join(", ")].join(" · "))),
       webhook.disabledReason && h("p", { class: "soft" }, webhook.disabledReason),
       created?.id === id && notice("wait", "lock", [t("webhooks.secretOnce"), h("br"), h("code", { class: "letters" }, created?.secret)], copyButton(created?.secret ?? "", url)),
       h("div", { class: "row" },
@@ -184,7 +184,7 @@ export function open() {
       return h(
         "li",
         { "data-key": key },
-        h("p", null, h("strong", null, each.type), " ", h("span", { class: `tag ${KINDS[each.state] ?? ""}`.trim() }, t(`webhooks.state.${each.state}`)), h("br"), h("span", { class: "small soft" }, facts.filter(Boolean).join(" · "))),
+        h("p", null, h("strong", null, each.type), " ", h("span", { class: `tag ${STATE_KINDS[each.state] ?? ""}`.trim() }, t(`webhooks.state.${each.state}`)), h("br"), h("span", { class: "small soft" }, facts.filter(Boolean).join(" · "))),
         h("div", { class: "row" }, each.state !== "SENDING" && actions.button(key, "plain", [t("webhooks.redeliver"), hidden(`: ${each.type}`)], () => change("redeliverWebhook", key, { id: key }, t("webhooks.redelivered")).then(() => loadDeliveries()))),
         actions.problem(key),
       );
@@ -210,7 +210,7 @@ export function open() {
 }
 
 /** The tags of the states of messages. @type {Record<string, string>} */
-const KINDS = { SENT: "yours", FAILED: "stop", QUEUED: "wait", SENDING: "wait", SUPPRESSED: "over" };
+const STATE_KINDS = { SENT: "yours", FAILED: "stop", QUEUED: "wait", SENDING: "wait", SUPPRESSED: "over" };
 
 /** Return an event as messages have it: `booking.checked_in`. @param {string} event */
 function nameOf(event) {
@@ -218,7 +218,7 @@ function nameOf(event) {
 }
 
 /** @param {any} webhook */
-function stateTag(webhook) {
+function webhookTag(webhook) {
   if (webhook.disabledAt) return h("span", { class: "tag stop" }, t("webhooks.disabled"));
   if (webhook.failingSince) return h("span", { class: "tag wait" }, t("webhooks.failing", { time: opening(Date.parse(webhook.failingSince), deviceZone) }));
   return h("span", { class: "tag yours" }, t("webhooks.enabled"));

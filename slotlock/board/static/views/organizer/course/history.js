@@ -7,7 +7,7 @@ import { deviceZone, t } from "../../../text.js";
 import { durationOf } from "../forms/duration.js";
 import { whenOf } from "../forms/localtime.js";
 
-const PAGE = 20;
+const HISTORY_PAGE = 20;
 
 /** @param {string} slotId */
 export function slotHistory(slotId) {
@@ -22,7 +22,7 @@ export function slotHistory(slotId) {
 
   /** @param {string | null} from */
   async function read(from) {
-    const { auditLog } = await run("slotLog", { slot: slotId, first: PAGE, after: from });
+    const { auditLog } = await run("slotLog", { slot: slotId, first: HISTORY_PAGE, after: from });
     entries = from ? [...entries, ...auditLog.nodes] : auditLog.nodes;
     after = auditLog.pageInfo.hasNextPage ? auditLog.pageInfo.endCursor : "";
     redraw();

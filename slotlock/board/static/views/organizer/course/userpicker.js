@@ -5,7 +5,7 @@ import { h, redraw } from "../../../kernel.js";
 import { t } from "../../../text.js";
 
 const PAUSE_MS = 250;
-const MOST = 8;
+const MOST_USERS = 8;
 
 /** Return the search. @param {(user: any) => any[]} actionsOf returns the buttons of a user */
 export function userPicker(actionsOf) {
@@ -18,7 +18,7 @@ export function userPicker(actionsOf) {
 
   async function find() {
     const wanted = text.trim();
-    const found = wanted && (await run("findUsers", { filter: { text: wanted }, first: MOST }).catch(() => null));
+    const found = wanted && (await run("findUsers", { filter: { text: wanted }, first: MOST_USERS }).catch(() => null));
     if (wanted !== text.trim()) return;
     users = found ? found.users.nodes : null;
     hasMore = Boolean(found && found.users.pageInfo.hasNextPage);

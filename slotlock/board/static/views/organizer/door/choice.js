@@ -1,12 +1,12 @@
 // @ts-check
 /** The courses of today, each with its door. */
+import { codeOf } from "../../../client.js";
 import { now } from "../../../clock.js";
 import { h, redraw } from "../../../kernel.js";
 import { bones, failure, notice } from "../../../parts.js";
 import { whereOf } from "../../../rows.js";
 import { readAll } from "../../../store.js";
 import { dayOf, deviceZone, t, timeOf } from "../../../text.js";
-import { codeOf } from "./verdicts.js";
 
 /** Return when today begins and ends on this device, by the server's clock. */
 export function today() {

@@ -1,10 +1,10 @@
 // @ts-check
 /** What the door says of a check-in. */
+import { codeOf } from "../../../client.js";
 import { reason } from "../../../bookings.js";
 import { now } from "../../../clock.js";
-import { RequestError } from "../../../client.js";
 import { whereOf } from "../../../rows.js";
-import { dateKey, dayOf, shortOf, t, timeOf } from "../../../text.js";
+import { dateKey, dayOf, errorText, shortOf, t, timeOf } from "../../../text.js";
 
 /** From so long before the start on, it is the normal case that somebody comes in. */
 const IN_TIME_MS = 60 * 60_000;
@@ -40,11 +40,5 @@ export function verdictOf(result, { startTime, zone }, count) {
 export function failed(caught, booking) {
   const code = codeOf(caught);
   const offline = booking ? t("door.offlineOnList", { name: booking.user.name }) : t("door.offlineUnknown");
-  return { kind: "wait", title: t("door.notRecorded"), line: code === "OFFLINE" ? offline : t(`error.${code}`, {}, t("error.other", { code })) };
-}
-
-/** Return the code of a failed request. @param {unknown} caught */
-export function codeOf(caught) {
-  if (caught instanceof RequestError) return caught.code;
-  throw caught;
+  return { kind: "wait", title: t("door.notRecorded"), line: code === "OFFLINE" ? offline : errorText(code) };
 }

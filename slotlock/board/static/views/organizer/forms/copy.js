@@ -8,7 +8,7 @@ import { Form } from "./form.js";
 import { whenOf } from "./localtime.js";
 
 const YEAR_WEEKS = 52;
-const SHOWN = 20;
+const SHOWN_SLOTS = 20;
 
 /** Return the form of a copy. @param {any} campaign */
 export function copyForm(campaign) {
@@ -55,7 +55,7 @@ export function copyPanel(form, campaign, oncancel) {
 
 /** @param {any} plan */
 function planned(plan) {
-  const slots = plan.slots.slice(0, SHOWN);
+  const slots = plan.slots.slice(0, SHOWN_SLOTS);
   const zone = slots[0]?.timeZone ?? deviceZone;
   const line = (/** @type {any} */ slot) => h("li", null, `${slot.title} · ${whenOf(slot.startTime, slot.timeZone)}`);
   return [

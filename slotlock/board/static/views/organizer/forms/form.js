@@ -8,7 +8,7 @@ import { answer, why } from "./actions.js";
 import { UNITS, unitName } from "./duration.js";
 import { instantsOf, toLocal } from "./localtime.js";
 
-const MOST = 2 ** 31 - 1;
+const MOST_NUMBER = 2 ** 31 - 1;
 let forms = 0;
 
 /** A form: its values by field, and what is wrong with them. */
@@ -116,7 +116,7 @@ export class Form {
   minutes(name, isNeeded = true) {
     const count = this.integer(name, isNeeded);
     const minutes = count === null ? null : count * Number(this.values[`${name}Unit`]);
-    return minutes !== null && Math.abs(minutes) > MOST ? this.fail(name, t("form.integer")) : minutes;
+    return minutes !== null && Math.abs(minutes) > MOST_NUMBER ? this.fail(name, t("form.integer")) : minutes;
   }
 
   /**
@@ -138,7 +138,7 @@ export class Form {
     const text = String(this.values[name] ?? "").trim();
     if (!text) return isNeeded ? this.fail(name, t("form.missing")) : null;
     const value = Number(text);
-    return Number.isInteger(value) && Math.abs(value) <= MOST ? value : this.fail(name, t("form.integer"));
+    return Number.isInteger(value) && Math.abs(value) <= MOST_NUMBER ? value : this.fail(name, t("form.integer"));
   }
 
   /** Return a text, null if it is empty. @param {string} name */
@@ -223,7 +223,7 @@ export class Form {
   groupLimits(name) {
     const each = this.integer(`${name}Each`, false);
     const rows = this.values[name].filter((/** @type {any} */ row) => row.group.trim() || row.limit !== "");
-    if (rows.some((/** @type {any} */ row) => !row.group.trim() || row.limit === "" || !Number.isInteger(Number(row.limit)) || Math.abs(Number(row.limit)) > MOST)) {
+    if (rows.some((/** @type {any} */ row) => !row.group.trim() || row.limit === "" || !Number.isInteger(Number(row.limit)) || Math.abs(Number(row.limit)) > MOST_NUMBER)) {
       this.fail(name, t("form.limitRow"));
     }
     const others = rows.map((/** @type {any} */ row) => ({ group: row.group.trim(), limit: Number(row.limit) }));

@@ -1,9 +1,9 @@
 // @ts-check
 /** Import people from a file: first what would happen, then it happens. */
-import { RequestError, me } from "../../../client.js";
+import { codeOf, me } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon, notice } from "../../../parts.js";
-import { dayOf, deviceZone, number, t } from "../../../text.js";
+import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post } from "../files.js";
 import { back, messageOf } from "./parts.js";
 import { isWorkbook, workbookToCsv } from "./xlsx.js";
@@ -62,8 +62,8 @@ export function openImport() {
       else error = messageOf(text);
       if (!ok) report = null;
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = t(isDryRun ? `error.${caught.code}` : "people.importLost", {}, t("error.other", { code: caught.code }));
+      const code = codeOf(caught);
+      error = isDryRun ? errorText(code) : t("people.importLost");
     }
     isSending = false;
     redraw();

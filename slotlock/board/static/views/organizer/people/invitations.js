@@ -1,10 +1,10 @@
 // @ts-check
 /** Links with which people set their first password. */
-import { RequestError, onSession, me } from "../../../client.js";
+import { codeOf, me, onSession } from "../../../client.js";
 import { site } from "../../../app.js";
 import { h, list, redraw } from "../../../kernel.js";
 import { button, field, notice } from "../../../parts.js";
-import { dayOf, deviceZone, number, t } from "../../../text.js";
+import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post, readCsv, saveCsv } from "../files.js";
 import { back, copied, copyButton, invitationLink, messageOf } from "./parts.js";
 import { MailProgress } from "./progress.js";
@@ -40,8 +40,7 @@ export function openInvitations() {
       else if (status === 400) groupError = messageOf(text);
       else error = messageOf(text);
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = t(`error.${caught.code}`, {}, t("error.other", { code: caught.code }));
+      error = errorText(codeOf(caught));
     }
     isSending = false;
     redraw();

@@ -2,11 +2,11 @@
 /** One account: its data, its sign-in, a ban; or a new one. */
 import { go, say, site } from "../../../app.js";
 import { reason } from "../../../bookings.js";
-import { RequestError, me, run } from "../../../client.js";
+import { codeOf, me, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { bones, button, failure, field, icon, notice } from "../../../parts.js";
 import { opening } from "../../../rows.js";
-import { dayOf, deviceZone, problemText, t } from "../../../text.js";
+import { dayOf, deviceZone, errorText, problemText, t } from "../../../text.js";
 import { back, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
 
 const ROLES = ["MEMBER", "ORGANIZER", "ADMIN"];
@@ -32,8 +32,7 @@ export function openPerson(userId) {
       user = node?.id ? node : null;
       error = user ? "" : "USER_NOT_FOUND";
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      error = caught.code;
+      error = codeOf(caught);
     }
     redraw();
   }
@@ -49,8 +48,7 @@ export function openPerson(userId) {
     try {
       await task();
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
-      errors[part] ??= t(`error.${caught.code}`, {}, t("error.other", { code: caught.code }));
+      errors[part] ??= errorText(codeOf(caught));
     }
     isSending = false;
     redraw();

@@ -1,17 +1,18 @@
 // @ts-check
 /** How far the invitations by mail of the last day are, and whom they did not reach. */
 import { now } from "../../../clock.js";
-import { RequestError, run } from "../../../client.js";
+import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { notice } from "../../../parts.js";
 import { number, t } from "../../../text.js";
+import { DAY_MS } from "../forms/localtime.js";
 
-const DAY_MS = 24 * 3600 * 1000;
-const READ_AGAIN_MS = 2000;
+const READ_PROGRESS_AGAIN_MS = 2000;
 /** More are not counted, and not shown. */
-const MOST = 1000;
-const SHOWN = 50;
-const STATES = ["QUEUED", "SENDING", "SENT", "FAILED", "SUPPRESSED"];
+const MOST_MAILS = 1000;
+const SHOWN_MAILS = 50;
+/** Of a mail. */
+export const STATES = ["QUEUED", "SENDING", "SENT", "FAILED", "SUPPRESSED"];
 
 export class MailProgress {
   /** The first mails of each state. @type {Record<string, any> | null} */
@@ -24,19 +25,19 @@ export class MailProgress {
     clearTimeout(this.timer);
     try {
       const since = new Date(now() - DAY_MS).toISOString();
-      const found = await Promise.all(STATES.map((state) => run("outbox", { filter: { kind: "invitation", state, since }, first: SHOWN })));
+      const found = await Promise.all(STATES.map((state) => run("outbox", { filter: { kind: "invitation", state, since }, first: SHOWN_MAILS })));
       this.data = Object.fromEntries(found.map(({ outbox }, index) => [STATES[index], outbox]));
     } catch (caught) {
-      if (!(caught instanceof RequestError)) throw caught;
+      codeOf(caught); // any other error is one of the page
     }
     if (this.isLeft) return;
-    if (this.data && this.count("QUEUED", "SENDING")) this.timer = setTimeout(() => this.load(), READ_AGAIN_MS);
+    if (this.data && this.count("QUEUED", "SENDING")) this.timer = setTimeout(() => this.load(), READ_PROGRESS_AGAIN_MS);
     redraw();
   }
 
   /** @param {...string} states */
   count(...states) {
-    return states.reduce((sum, state) => sum + (this.data?.[state].totalCount ?? MOST), 0);
+    return states.reduce((sum, state) => sum + (this.data?.[state].totalCount ?? MOST_MAILS), 0);
   }
 
   render() {
