@@ -24,9 +24,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from slotlock.api.board import modules, names
-from slotlock.api.board.modules import merged_modules, tokens
-from slotlock.api.board.names import with_short_names
+from slotlock.api.board import modules
+from slotlock.api.board.modules import merged_modules, without_comments
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.users.user import Registration
@@ -66,10 +65,7 @@ log = logging.getLogger("slotlock.board")
 
 
 class BoardFile:
-    """A file as it is sent: plain, by gzip or by Brotli.
-
-    A module has no comments then, and short names inside its functions.
-    """
+    """A file as it is sent: plain, by gzip or by Brotli. A module has no comments then."""
 
     def __init__(self, name: str, source: bytes) -> None:
         self.media_type = MEDIA_TYPES[Path(name).suffix]
@@ -81,7 +77,7 @@ class BoardFile:
         """The file as a client without compression gets it."""
         if self.media_type != MEDIA_TYPES[".js"]:
             return self._source
-        return "".join(with_short_names(tokens(self._source.decode()))).encode()
+        return without_comments(self._source.decode()).encode()
 
     @cached_property
     def gzip(self) -> bytes:
@@ -196,8 +192,7 @@ async def _log_error(request: Request) -> Response:
 
 def board_version(sources: Mapping[str, bytes]) -> str:
     """Return the hash of all sources and of how they are sent, which is part of their addresses."""
-    code = (__file__, modules.__file__, names.__file__)
-    paths = (BOARD_DIR / "board.html", *map(Path, code))
+    paths = (BOARD_DIR / "board.html", Path(__file__), Path(modules.__file__))
     digest = sha256(b"".join(path.read_bytes() for path in paths))
     for name, content in sorted(sources.items()):
         digest.update(b"%s\0%d\0" % (name.encode(), len(content)) + content)
@@ -211,9 +206,9 @@ def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardF
     files = {name: content for name, content in sources.items() if name not in texts}
     files |= {name: text.encode() for name, text in merged.items()}
     # The worker gets the version, and the names of the files that members need.
-    stored = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
+    names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
     worker = merged[WORKER].replace("{{version}}", version)
-    files[WORKER] = worker.replace("{{files}}", json.dumps(stored)).encode()
+    files[WORKER] = worker.replace("{{files}}", json.dumps(names)).encode()
     return {name: BoardFile(name, content) for name, content in files.items()}
 
 
@@ -225,8 +220,8 @@ def is_module(name: str) -> bool:
 def board_files() -> dict[str, bytes]:
     """Return the sources of the board by name, with the modules of operations and messages."""
     static = BOARD_DIR / "static"
-    paths = sorted(path for path in static.rglob("*") if path.suffix in MEDIA_TYPES)
-    files = {path.relative_to(static).as_posix(): path.read_bytes() for path in paths}
+    names = sorted(path for path in static.rglob("*") if path.suffix in MEDIA_TYPES)
+    files = {path.relative_to(static).as_posix(): path.read_bytes() for path in names}
     documents = (BOARD_DIR / "operations").glob("*.graphql")
     operations = {path.stem: " ".join(path.read_text().split()) for path in documents}
     values: dict[str, dict[str, object]] = {"operations.js": dict(sorted(operations.items()))}
@@ -256,8 +251,8 @@ def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, .
         for name, content in files.items()
         if name.endswith(".js") and not name.startswith(FOR_ORGANIZERS)
     )
-    literals = set(re.findall(r'"([\w.]+)"', text))
-    return literals, tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
+    names = set(re.findall(r'"([\w.]+)"', text))
+    return names, tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
 
 
 def _module(exported: str, value: object) -> bytes:

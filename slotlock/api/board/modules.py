@@ -17,7 +17,7 @@ TOKEN = re.compile(
     r"(?P<gap>(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)+)"
     r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
     rf"|(?:(?<={OPERATOR})|(?<={OPERATOR}\s)|(?<=return\s)){REGEX}"
-    r"|(?P<brace>[`{}])|[\w$]+(?:\.\d+)?|=>|\.\.\.|\?\.|\?\?|[^\s\w$\"'`/{}]|/"
+    r"|(?P<brace>[`{}])|[^\s\"'`/{}]+|/"
 )
 # What follows a backtick or an expression in a template, up to its end or the next expression.
 TEMPLATE_TEXT = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*(?:`|\$\{)", re.DOTALL)
@@ -85,13 +85,10 @@ def _import(file: str, other: str, used: Iterable[str]) -> str:
     return f'import {{ {", ".join(sorted(used))} }} from "{path}";\n'
 
 
-def tokens(module: str) -> list[str]:
-    """Return the tokens of a module without comments, and the blanks that they need.
+def without_comments(module: str) -> str:
+    """Return a module without comments and superfluous blanks.
 
     Line breaks remain where code has them, so that a line in an error names a statement.
-
-    Raises:
-        ValueError: a text is no token of JavaScript.
     """
     sent = list[str]()
     # How many braces are open in the expression of each template that is open.
@@ -117,7 +114,7 @@ def tokens(module: str) -> list[str]:
         sent.append(text)
     if at < len(module):
         raise ValueError(f"no token of JavaScript: {module[at : at + 40]!r}")
-    return sent
+    return "".join(sent)
 
 
 def _needs_blank(before: str, after: str) -> bool:
