@@ -72,7 +72,9 @@ async def test_a_page_that_is_opened_again_shows_its_list_before_the_session_is_
     student, course = await board.student(), await board.course()
     context, refresh = await board.context(student), asyncio.Event()
     page = await board.open(context, course.address)
-    await page.wait_for_function("localStorage['slotlock.session']")
+    # Not wait_for_function: it evaluates text in the page, whose policy forbids that.
+    stored = "Boolean(localStorage['slotlock.session'])"
+    await eventually(lambda: page.evaluate(stored), "the session is stored")
     await page.close()
     await set_role(board, student, "ORGANIZER")
 
@@ -148,7 +150,8 @@ async def test_a_full_cache_costs_only_the_page_without_a_network(board: Board) 
         await page.goto("/board" + course.address)
     await course.button(page).click()
     await course.row(page, "yours").wait_for()
-    await page.wait_for_function("async () => !(await navigator.serviceWorker.getRegistration())")
+    is_gone = "async () => !(await navigator.serviceWorker.getRegistration())"
+    await eventually(lambda: page.evaluate(is_gone), "the worker is gone")
 
 
 async def test_a_token_that_ended_is_renewed_and_the_click_counts_once(board: Board) -> None:

@@ -62,7 +62,7 @@ async def test_the_week_opens_with_its_code_without_a_network(board: Board) -> N
     code = page.get_by_role("img", name="Code for Chess")
     await code.wait_for()
     drawn = await code.locator("path").get_attribute("d")
-    await page.wait_for_function(IS_STORED)
+    await eventually(lambda: page.evaluate(IS_STORED), "the week is stored")
     await context.set_offline(True)
     await page.reload()
     await shown(page, "No connection since").wait_for()
