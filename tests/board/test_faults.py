@@ -144,7 +144,7 @@ async def test_a_full_cache_costs_only_the_page_without_a_network(board: Board) 
     await change_script(context, ("WORKER_AFTER_MS=5000", "WORKER_AFTER_MS=0"))
     page = await context.new_page()
     devtools = await context.new_cdp_session(page)
-    quota = {"origin": board.app.url, "quotaSize": 0}
+    quota = {"origin": board.app.url, "quotaSize": 1000}
     await devtools.send("Storage.overrideQuotaForOrigin", quota)
     async with context.expect_event("serviceworker"):
         await page.goto("/board" + course.address)
