@@ -22,7 +22,9 @@ def member_modules(names: Iterable[str]) -> set[str]:
 def file_sizes() -> dict[str, tuple[int, int]]:
     """Return the size of each file in bytes, by Brotli and by gzip."""
     files = served_files(board_files(), "")
-    return {name: (len(file.brotli), len(file.gzip)) for name, file in files.items()}
+    return {
+        name: (len(file.encoded("br")), len(file.encoded("gzip"))) for name, file in files.items()
+    }
 
 
 def size_lines() -> list[str]:

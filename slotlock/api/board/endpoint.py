@@ -3,7 +3,8 @@
 Their address has the hash of all of them. Only the page itself, which names that address, is asked
 for again. The operations and messages become modules, so that the page needs no further requests.
 Those that only organizers need are modules of their own, which load with the views of organizers.
-A process merges its files when the first one is asked for, and compresses each in a thread, once.
+A process merges and minifies them when the first one is asked for, and compresses each of them
+when that one is, all in threads.
 """
 
 import asyncio
@@ -14,10 +15,11 @@ import logging
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
+from typing import cast
 
 import brotli
 from starlette.requests import Request
@@ -25,7 +27,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.board import modules
-from slotlock.api.board.modules import merged_modules, without_comments
+from slotlock.api.board.modules import merged_modules, minified
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.users.user import Registration
@@ -43,6 +45,7 @@ MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+MINIFIED = (".js", ".css")
 FOR_EVER = "public, max-age=31536000, immutable"
 # A page that is reloaded by many at once comes from a cache.
 FOR_A_MOMENT = "public, max-age=30, stale-while-revalidate=300"
@@ -65,30 +68,21 @@ log = logging.getLogger("slotlock.board")
 
 
 class BoardFile:
-    """A file as it is sent: plain, by gzip or by Brotli. A module has no comments then."""
+    """A file as it is sent: plain, by gzip or by Brotli."""
 
-    def __init__(self, name: str, source: bytes) -> None:
+    def __init__(self, name: str, content: bytes) -> None:
         self.media_type = MEDIA_TYPES[Path(name).suffix]
-        self._source = source
+        self.content = content
         self._encoded: dict[str, asyncio.Task[bytes]] = {}
 
-    @cached_property
-    def content(self) -> bytes:
-        """The file as a client without compression gets it."""
-        if self.media_type != MEDIA_TYPES[".js"]:
-            return self._source
-        return without_comments(self._source.decode()).encode()
+    def encoded(self, encoding: str) -> bytes:
+        """Return the file in an encoding of HTTP: `br`, `gzip`, or none if it is empty.
 
-    @cached_property
-    def gzip(self) -> bytes:
-        """The file by gzip."""
-        return gzip.compress(self.content, mtime=0)
-
-    @cached_property
-    def brotli(self) -> bytes:
-        """The file by Brotli, which browsers accept over HTTPS: a seventh smaller than by gzip."""
-        compressed: bytes = brotli.compress(self.content, mode=brotli.MODE_TEXT)
-        return compressed
+        Browsers accept Brotli over HTTPS: a seventh smaller than by gzip.
+        """
+        if encoding == "br":
+            return cast("bytes", brotli.compress(self.content, mode=brotli.MODE_TEXT))
+        return gzip.compress(self.content, mtime=0) if encoding else self.content
 
     async def response(self, request: Request, cache_control: str) -> Response:
         """Return the response to a request, compressed as the client accepts it."""
@@ -99,14 +93,9 @@ class BoardFile:
             headers["Content-Encoding"] = encoding
         # A thread needs half a second for the largest file, once.
         if encoding not in self._encoded:
-            self._encoded[encoding] = asyncio.create_task(asyncio.to_thread(self._in, encoding))
+            self._encoded[encoding] = asyncio.create_task(asyncio.to_thread(self.encoded, encoding))
         content = await asyncio.shield(self._encoded[encoding])
         return Response(content, headers=headers, media_type=self.media_type)
-
-    def _in(self, encoding: str) -> bytes:
-        if encoding == "br":
-            return self.brotli
-        return self.gzip if encoding else self.content
 
 
 def board_routes(
@@ -120,7 +109,11 @@ def board_routes(
     """Return the routes of the page and of its files, and of its errors if they are logged."""
     sources = board_files()
     version = board_version(sources)
-    files = cache(lambda: served_files(sources, version))
+
+    @cache
+    def files() -> asyncio.Task[dict[str, BoardFile]]:
+        return asyncio.create_task(asyncio.to_thread(served_files, sources, version))
+
     # The values of `Site` in the API, so that no page waits for them.
     shown = {
         "name": site.name,
@@ -150,16 +143,18 @@ def board_routes(
         return response
 
     async def show_worker(request: Request) -> Response:
-        response = await files()[WORKER].response(request, FOR_A_MOMENT)
+        worker = (await asyncio.shield(files()))[WORKER]
+        response = await worker.response(request, FOR_A_MOMENT)
         response.headers["Service-Worker-Allowed"] = "/board"
         response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
         return response
 
     async def show_file(request: Request) -> Response:
-        file = files().get(request.path_params["name"])
+        served = await asyncio.shield(files())
+        file = served.get(request.path_params["name"])
         if request.path_params["version"] != version:
             if request.path_params["name"] == START:
-                return await files()[RELOAD].response(request, "no-store")
+                return await served[RELOAD].response(request, "no-store")
             file = None
         if file is None:
             return PlainTextResponse("no such file of the board", 404)
@@ -202,14 +197,14 @@ def board_version(sources: Mapping[str, bytes]) -> str:
 def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardFile]:
     """Return the files as they are sent, by name."""
     texts = {name: content.decode() for name, content in sources.items() if is_module(name)}
-    merged = merged_modules(texts, START, alone=ALONE)
-    files = {name: content for name, content in sources.items() if name not in texts}
-    files |= {name: text.encode() for name, text in merged.items()}
+    files = {name: content.decode() for name, content in sources.items() if name not in texts}
+    files |= merged_modules(texts, START, alone=ALONE)
     # The worker gets the version, and the names of the files that members need.
     names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
-    worker = merged[WORKER].replace("{{version}}", version)
-    files[WORKER] = worker.replace("{{files}}", json.dumps(names)).encode()
-    return {name: BoardFile(name, content) for name, content in files.items()}
+    worker = files[WORKER].replace("{{version}}", version)
+    files[WORKER] = worker.replace("{{files}}", json.dumps(names))
+    files |= minified({name: text for name, text in files.items() if name.endswith(MINIFIED)})
+    return {name: BoardFile(name, text.encode()) for name, text in files.items()}
 
 
 def is_module(name: str) -> bool:
