@@ -142,12 +142,8 @@ class SignOn:
         return self._connections.get(provider_id)
 
     def find_for_state(self, state: str) -> ProviderConnection | None:
-        """Return the connection that a state begins with, or the first one; None if there is none.
-
-        States of earlier versions name no provider.
-        """
-        named = self.find(state.partition(".")[0])
-        return named or next(iter(self._connections.values()), None)
+        """Return the connection that the state of a sign-in begins with."""
+        return self.find(state.partition(".")[0])
 
     def redirect_uris(self, provider: Provider) -> tuple[str, ...]:
         """Return where a provider may send users; the first one is the default."""

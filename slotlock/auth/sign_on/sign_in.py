@@ -180,17 +180,16 @@ async def finish_sign_in(
     if connection is None:
         return SignInFailed()
     async with connection.scheduler.permit(client_address, priority=Priority.HIGH):
-        redeemed = await _redeem(auth, state, code, verifier, issuer)
-        if not isinstance(redeemed, tuple):
-            return redeemed
-        provider, claims = redeemed
-        user = await _find_or_create(auth, provider, claims)
+        claims = await _redeem(auth, connection, state, code, verifier, issuer)
+        if not isinstance(claims, UserClaims):
+            return claims
+        user = await _find_or_create(auth, connection.provider, claims)
         if not isinstance(user, User):
             return user
         if user.banned:
             return Banned()
         with after_write():
-            user = await _follow_claims(auth, provider, claims, user, is_proven=False)
+            user = await _follow_claims(auth, connection.provider, claims, user, is_proven=False)
             key = claims.identity.key
             return await open_session(auth, user, None, user_agent, key, claims.provider_session)
 
@@ -209,11 +208,11 @@ async def link_sign_in(
     connection = auth.sign_on.find_for_state(state) if auth.sign_on else None
     if connection is None:
         return SignInFailed()
+    provider = connection.provider
     async with connection.scheduler.permit(client_address, priority=Priority.HIGH):
-        redeemed = await _redeem(auth, state, code, verifier, issuer)
-        if not isinstance(redeemed, tuple):
-            return redeemed
-        provider, claims = redeemed
+        claims = await _redeem(auth, connection, state, code, verifier, issuer)
+        if not isinstance(claims, UserClaims):
+            return claims
         user = (await auth.repositories.users.find_many([caller.user_id]))[caller.user_id]
         owner = await auth.repositories.identities.find_user(claims.identity)
         if owner is None:
@@ -234,14 +233,18 @@ def challenge_of(verifier: str) -> str:
 
 
 async def _redeem(
-    auth: Auth, state: str, code: str, verifier: str, issuer: str | None
-) -> tuple[Provider, UserClaims] | FinishRefusal:
+    auth: Auth,
+    connection: ProviderConnection,
+    state: str,
+    code: str,
+    verifier: str,
+    issuer: str | None,
+) -> UserClaims | FinishRefusal:
     """Return what the provider of a sign-in in progress says about its user. It works once."""
-    pending = await auth.repositories.identities.take_pending(hash_token(state), auth.now())
-    connection = auth.sign_on.find(pending.provider_id) if auth.sign_on and pending else None
-    if pending is None or connection is None:
-        return SignInFailed()
     provider = connection.provider
+    pending = await auth.repositories.identities.take_pending(hash_token(state), auth.now())
+    if pending is None or pending.provider_id != provider.id:
+        return SignInFailed()
     try:
         _check_client(pending, verifier, code)
         await _check_issuer(connection, issuer)
@@ -253,7 +256,7 @@ async def _redeem(
         return SignInFailed()
     except ProviderUnavailableError as error:
         return _unavailable(provider, error)
-    return provider, read_claims(provider, claims, user_info)
+    return read_claims(provider, claims, user_info)
 
 
 def _check_client(pending: PendingSignIn, verifier: str, code: str) -> None:
