@@ -220,7 +220,7 @@ async def test_a_page_whose_sockets_are_refused_reads_again(board: Board) -> Non
         await socket.close()
 
     await context.route_web_socket("**/graphql", refuse)
-    await change_script(context, ("[10_000,10_000]", "[200,200]"), ("500*2**", "50*1**"))
+    await change_script(context, ("[10_000, 10_000]", "[200, 200]"), ("500 * 2 **", "50 * 1 **"))
     page = await board.open(context, course.address)
     await shown(page, "Updated every 15 s").wait_for()
     await other.book_slot(course.slot_id)

@@ -141,7 +141,7 @@ async def test_a_full_cache_costs_only_the_page_without_a_network(board: Board) 
     student, course = await board.student(), await board.course()
     context = await board.context(student)
 
-    await change_script(context, ("WORKER_AFTER_MS=5000", "WORKER_AFTER_MS=0"))
+    await change_script(context, ("WORKER_AFTER_MS = 5000", "WORKER_AFTER_MS = 0"))
     page = await context.new_page()
     devtools = await context.new_cdp_session(page)
     quota = {"origin": board.app.url, "quotaSize": 1000}

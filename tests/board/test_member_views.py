@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from tests.support.board.pages import PASSWORD, Board, Course, shown
+from tests.support.board.pages import PASSWORD, Board, Course, serve_sources, shown
 from tests.support.clients.campaigns import UPDATE_CAMPAIGN, set_groups
 from tests.support.polling import eventually
 from tests.support.stores.users import new_email
@@ -21,8 +21,7 @@ IS_STORED = """async () => {
   return names.length === 1 && Boolean(await caches.match("/board"));
 }"""
 RENDER = """async (text) => {
-  const app = document.querySelector('script[src$="app.js"]').src;
-  const { markdown } = await import(app);
+  const { markdown } = await import("/board/sources/markdown.js");
   const parent = document.createElement("div");
   parent.append(...markdown(text));
   return parent.innerHTML;
@@ -249,4 +248,5 @@ async def test_a_description_is_a_small_safe_part_of_markdown(
     board: Board, text: str, html: str
 ) -> None:
     page = await board.open(await board.context())
+    await serve_sources(page)
     assert await page.evaluate(RENDER, text) == html

@@ -9,13 +9,13 @@ from playwright.async_api import Locator, Page, expect
 from pymongo import MongoClient
 
 from tests.board.test_accessibility import WIDTHS, violations
-from tests.support.board.pages import Board, Student, shown
+from tests.support.board.pages import Board, Student, serve_sources, shown
 from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-LOCAL_TIMES = "views/organizer.js"
+LOCAL_TIMES = "/board/sources/views/organizer/forms/localtime.js"
 # Clocks go forward on 30 March 2031 at 02:00, and back on 26 October at 03:00.
 BERLIN_TIMES = {
     "2031-03-30T01:59": ["2031-03-30T00:59:00.000Z"],
@@ -95,14 +95,12 @@ async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> 
 
 async def test_local_times_are_exact_on_days_of_clock_changes(board: Board) -> None:
     page = await visit(board, "#/organizer", "America/New_York")
-    source = await page.locator("script[type=module]").get_attribute("src")
-    assert source is not None
-    module = source.replace("app.js", LOCAL_TIMES)
+    await serve_sources(page)
     for local, instants in BERLIN_TIMES.items():
         found = await page.evaluate(
             """async ([module, local]) => (await import(module)).instantsOf(local, "Europe/Berlin")
               .map((at) => new Date(at).toISOString())""",
-            [module, local],
+            [LOCAL_TIMES, local],
         )
         assert found == instants, local
 

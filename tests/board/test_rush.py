@@ -148,7 +148,7 @@ async def states_of(pages: list[Page]) -> bool:
 async def test_a_page_at_rest_costs_the_server_only_its_socket(board: Board) -> None:
     student, course = await board.student(), await board.course()
     context = await board.context(student)
-    await change_script(context, ("SILENT_MS=40_000", "SILENT_MS=200"))
+    await change_script(context, ("SILENT_MS = 40_000", "SILENT_MS = 200"))
     page = await board.open(context, "#/account")  # which has no socket yet
     sockets: list[WebSocket] = []
     page.on("websocket", lambda socket: sockets.append(socket))  # noqa: PLW0108  (sets attributes)

@@ -7,7 +7,7 @@ import pytest
 from graphql import validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
-from slotlock.api.board.endpoint import ALONE, BOARD_DIR, board_files, is_module
+from slotlock.api.board.endpoint import ALONE, BOARD_DIR, START, board_files, is_module
 from slotlock.api.board.modules import merged_modules, minified
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.users.import_problems import ImportProblem
@@ -20,6 +20,7 @@ from tests.support.board.sources import (
     path_of,
     placeholders,
     refusals,
+    sent_modules,
     string_literals,
     template_beginnings,
     text_keys,
@@ -172,8 +173,7 @@ def test_a_file_of_modules_has_each_of_them_once_after_what_it_imports() -> None
 
 
 def test_no_name_is_declared_twice_in_a_file_or_hides_one_of_the_browser() -> None:
-    sources = {name: content.decode() for name, content in board_files().items() if is_module(name)}
-    for file, text in merged_modules(sources, "app.js", alone=ALONE).items():
+    for file, text in merged_modules(sent_modules(), START, alone=ALONE).items():
         names = re.findall(DECLARATION, text, re.MULTILINE)
         for imported in re.findall(r"^import \{([^}]*)\}", text, re.MULTILINE):
             names += re.findall(r"\w+", imported)

@@ -17,7 +17,10 @@ from playwright.async_api import (
     StorageState,
 )
 
+from slotlock.api.board.endpoint import ALONE, START
+from slotlock.api.board.modules import merged_modules
 from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+from tests.support.board.sources import MODULES, sent_modules
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import TIMEOUT_S
@@ -163,20 +166,29 @@ def asks_for(request: Request, operation: str) -> bool:
 
 
 async def change_script(context: BrowserContext, *changes: tuple[str, str]) -> None:
-    """Let pages have other texts in their script, which is without blanks, such as a shorter time.
+    """Let pages have other texts in their script, such as a shorter time.
 
-    Each change is the text that is there, and the one that comes in its place.
+    Each change is the text in the source of a module, and the one that comes in its place.
     """
+    script = merged_modules(sent_modules(), START, alone=ALONE)[START]
+    for before, after in changes:
+        assert before in script, before
+        script = script.replace(before, after)
 
     async def handle(route: Route) -> None:
-        response = await route.fetch()
-        script = await response.text()
-        for before, after in changes:
-            assert before in script, before
-            script = script.replace(before, after)
-        await route.fulfill(response=response, body=script)
+        await route.fulfill(body=script, content_type="text/javascript")
 
     await context.route("**/app.js", handle)
+
+
+async def serve_sources(page: Page) -> None:
+    """Let a page import single modules from `/board/sources/`, as they are written."""
+
+    async def handle(route: Route) -> None:
+        name = route.request.url.partition("/sources/")[2]
+        await route.fulfill(body=MODULES[name], content_type="text/javascript")
+
+    await page.route("**/sources/**", handle)
 
 
 def sent_keys(page: Page) -> list[str]:

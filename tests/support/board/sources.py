@@ -20,7 +20,7 @@ from graphql import (
     visit,
 )
 
-from slotlock.api.board.endpoint import BOARD_DIR
+from slotlock.api.board.endpoint import BOARD_DIR, board_files, is_module
 from slotlock.domain.shared.declare import declarations
 from slotlock.graphql.schema.schema import executable_schema
 
@@ -36,6 +36,11 @@ LANGUAGES: dict[str, Messages] = {
 CODES = {each.name: each.code for each in declarations.values() if each.message}
 STRING = re.compile(r'"([^"\n\\]*)"')
 CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def sent_modules() -> dict[str, str]:
+    """Return the modules by name, with those of the operations."""
+    return {name: text.decode() for name, text in board_files().items() if is_module(name)}
 
 
 def string_literals() -> set[str]:
