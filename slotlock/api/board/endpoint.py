@@ -3,8 +3,8 @@
 Their address has the hash of all of them. Only the page itself, which names that address, is asked
 for again. The operations and messages become modules, so that the page needs no further requests.
 Those that only organizers need are modules of their own, which load with the views of organizers.
-A process merges and minifies them when the first one is asked for, and compresses each of them
-when that one is, all in threads.
+A process merges them when the first one is asked for, and compresses each of them when that one
+is, in threads.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.board import modules
-from slotlock.api.board.modules import merged_modules, minified
+from slotlock.api.board.modules import merged_modules, without_comments
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.users.user import Registration
@@ -45,7 +45,6 @@ MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-MINIFIED = (".js", ".css")
 FOR_EVER = "public, max-age=31536000, immutable"
 # A page that is reloaded by many at once comes from a cache.
 FOR_A_MOMENT = "public, max-age=30, stale-while-revalidate=300"
@@ -203,7 +202,8 @@ def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardF
     names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
     worker = files[WORKER].replace("{{version}}", version)
     files[WORKER] = worker.replace("{{files}}", json.dumps(names))
-    files |= minified({name: text for name, text in files.items() if name.endswith(MINIFIED)})
+    for name in [name for name in files if name.endswith(".js")]:
+        files[name] = without_comments(files[name])
     return {name: BoardFile(name, text.encode()) for name, text in files.items()}
 
 

@@ -1,34 +1,26 @@
-"""The modules of the board as they are sent: few files, without comments and with short names.
+"""The modules of the board as they are sent: few files, without comments and indentation.
 
 A browser loads the modules of members with each page, and those of the folder `views/organizer`
 with the first view for organizers. Each is one file, so that a visit needs few requests and the
 compression finds what the modules repeat.
 """
 
-import json
-import logging
 import re
-import subprocess
-import sys
 from collections.abc import Collection, Iterable, Mapping
-from importlib.util import find_spec
 from posixpath import dirname, join, normpath, relpath
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function|let) (\w+))", re.MULTILINE)
-# Of a variable, other files see each new value.
-VARIABLE = re.compile(r"^export let (\w+).*\n", re.MULTILINE)
-# In a process of its own, because the library starts a runtime with threads that would remain.
-MINIFY = """
-import json, sys, minify
-files = json.load(sys.stdin.buffer)
-types = {"js": "text/javascript", "css": "text/css"}
-for name, text in files.items():
-    files[name] = minify.string(types[name.rpartition(".")[2]], text)
-json.dump(files, sys.stdout)
-"""
-
-log = logging.getLogger("slotlock.board")
+# A slash behind one of these begins a regular expression, and is no division.
+OPERATOR = r"[(,=:\[!&|?>]"
+REGEX = r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/"
+TOKEN = re.compile(
+    r"(?P<gap>(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)+)"
+    r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    rf"|(?:(?<={OPERATOR})|(?<={OPERATOR}\s)|(?<=return\s)){REGEX}"
+    r"|(?P<brace>[`{}])|[^\s\"'`/{}]+|/"
+)
+# What follows a backtick or an expression in a template, up to its end or the next expression.
+TEMPLATE_TEXT = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*(?:`|\$\{)", re.DOTALL)
 
 
 def merged_modules(
@@ -37,38 +29,23 @@ def merged_modules(
     """Return the modules by the file that contains them.
 
     A module that is `alone` is in a file with those of the folder of its name, if there is one;
-    all others are in the file of the module `start`. A file exports what others import, and what
-    the module of its name exports.
+    all others are in the file of the module `start`.
     """
     file_of = {name: _file_of(name, start, alone) for name in modules}
     imports = {name: _imports(name, text) for name, text in modules.items()}
     parts: dict[str, list[str]] = {}
-    # What each file imports from each other one.
-    used: dict[str, dict[str, set[str]]] = {}
-    exported = {file: set(EXPORT.findall(modules[file])) for file in file_of.values()}
     for name in _in_order((start, *modules), imports):
         parts.setdefault(file_of[name], []).append(name)
-        for other, what in imports[name]:
-            if file_of[other] != file_of[name]:
-                used.setdefault(file_of[name], {}).setdefault(file_of[other], set()).update(what)
-                exported[file_of[other]].update(what)
-    return {
-        file: "".join(_import(file, other, what) for other, what in used.get(file, {}).items())
-        + _in_function("\n".join(IMPORT.sub("", modules[name]) for name in names), exported[file])
-        for file, names in parts.items()
-    }
-
-
-def _in_function(code: str, exported: set[str]) -> str:
-    """Return the code of a file in a function, where its names can be shortened."""
-    if not exported:
-        return code
-    variables = [each for each in VARIABLE.finditer(code) if each[1] in exported]
-    for each in variables:
-        code = code.replace(each[0], "")
-    names = ", ".join(sorted(exported - {each[1] for each in variables}))
-    head = "".join(each[0] for each in variables) + f"export const {{ {names} }} = (() => {{\n"
-    return f"{head}{EXPORT.sub('', code)}\nreturn {{ {names} }};\n}})();\n"
+    merged = dict[str, str]()
+    for file, names in parts.items():
+        used: dict[str, set[str]] = {}
+        for name in names:
+            for other, what in imports[name]:
+                if file_of[other] != file:
+                    used.setdefault(file_of[other], set()).update(what)
+        lines = [_import(file, other, used[other]) for other in used]
+        merged[file] = "".join(lines) + "\n".join(IMPORT.sub("", modules[each]) for each in names)
+    return merged
 
 
 def _file_of(name: str, start: str, alone: Collection[str]) -> str:
@@ -108,20 +85,39 @@ def _import(file: str, other: str, used: Iterable[str]) -> str:
     return f'import {{ {", ".join(sorted(used))} }} from "{path}";\n'
 
 
-def minified(files: Mapping[str, str]) -> Mapping[str, str]:
-    """Return modules and style sheets, by name, without comments and blanks and with short names.
+def without_comments(module: str) -> str:
+    """Return a module without comments and superfluous blanks.
 
-    They remain as they are where the library is not installed or does not work.
+    Line breaks remain where code has them, so that a line in an error names a statement.
     """
-    if find_spec("minify") is None:
-        return files
-    texts = json.dumps(files).encode()
-    try:
-        done = subprocess.run(  # noqa: S603 - a constant program
-            [sys.executable, "-c", MINIFY], input=texts, stdout=subprocess.PIPE, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        log.exception("the files of the board are not minified")
-        return files
-    result: dict[str, str] = json.loads(done.stdout)
-    return result
+    sent = list[str]()
+    # How many braces are open in the expression of each template that is open.
+    open_braces = list[int]()
+    at = 0
+    while found := TOKEN.match(module, at):
+        text, at = found[0], found.end()
+        if found["gap"]:
+            before, after = module[found.start() - 1 : found.start()], module[at : at + 1]
+            text = "\n" if "\n" in text else " " * _needs_blank(before, after)
+        elif found["brace"]:
+            if text == "`" or (text == "}" and open_braces and open_braces[-1] == 0):
+                rest = TEMPLATE_TEXT.match(module, at)
+                if rest is None:
+                    raise ValueError("a template without an end")
+                if text == "}":
+                    open_braces.pop()
+                if rest[0].endswith("{"):
+                    open_braces.append(0)
+                text, at = text + rest[0], rest.end()
+            elif open_braces:
+                open_braces[-1] += 1 if text == "{" else -1
+        sent.append(text)
+    if at < len(module):
+        raise ValueError(f"no token of JavaScript: {module[at : at + 40]!r}")
+    return "".join(sent)
+
+
+def _needs_blank(before: str, after: str) -> bool:
+    """Whether two tokens are others without a blank, given by their last and first character."""
+    is_repeated = before == after and before in {"+", "-", "/"}
+    return is_repeated or all(each.isalnum() or each in {"_", "$"} for each in (before, after))
