@@ -94,8 +94,8 @@ function once(key, make) {
   return formats.get(key);
 }
 
-/** @param {string} zone @param {Intl.DateTimeFormatOptions} options @param {string} [locale] */
-function format(zone, options, locale = language) {
+/** Return the format of times in a zone. @param {string} zone @param {Intl.DateTimeFormatOptions} options @param {string} [locale] */
+export function format(zone, options, locale = language) {
   return once(JSON.stringify([locale, zone, options]), () => new Intl.DateTimeFormat(locale, { ...options, timeZone: zone }));
 }
 

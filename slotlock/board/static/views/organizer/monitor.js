@@ -6,7 +6,7 @@ import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, failure, hidden, notice, whose } from "../../parts.js";
 import { opening } from "../../rows.js";
 import { readAll } from "../../store.js";
-import { compareNames, countdown, deviceZone, language, number, shortOf, t, timeOf } from "../../text.js";
+import { compareNames, countdown, deviceZone, format, number, shortDayOf, shortOf, t, timeOf } from "../../text.js";
 import { editText } from "./course/history.js";
 import { saveCsv } from "./files.js";
 import { level } from "./level.js";
@@ -16,11 +16,11 @@ const READ_MONITOR_AGAIN_MS = 5000;
 const LOG_EVERY = 3;
 const LOG_PAGE = 100;
 const MINUTE_MS = 60_000;
-/** The interval of the chart, by how long the campaign has been open. */
+/** The interval of the chart and the labels of its times, by how long the campaign has been open. */
 const INTERVALS = [
-  { every: "MINUTE", ms: MINUTE_MS, untilMs: 90 * MINUTE_MS },
-  { every: "HOUR", ms: 60 * MINUTE_MS, untilMs: 72 * 60 * MINUTE_MS },
-  { every: "DAY", ms: 1440 * MINUTE_MS, untilMs: Infinity },
+  { every: "MINUTE", ms: MINUTE_MS, untilMs: 90 * MINUTE_MS, label: timeOf },
+  { every: "HOUR", ms: 60 * MINUTE_MS, untilMs: 72 * 60 * MINUTE_MS, label: shortOf },
+  { every: "DAY", ms: 1440 * MINUTE_MS, untilMs: Infinity, label: shortDayOf },
 ];
 const MIN_BARS = 15;
 /** What is worth a line on a screen that others watch: each booking is not. */
@@ -120,8 +120,7 @@ export function openMonitor(campaignId) {
   }
 
   function freshness() {
-    const time = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(statistics.at));
-    return h("p", { class: error ? "live stale" : "live" }, t(error ? "monitor.old" : "monitor.live", { time }));
+    return h("p", { class: error ? "live stale" : "live" }, t(error ? "monitor.old" : "monitor.live", { time: secondOf(statistics.at) }));
   }
 
   function fullScreen() {
@@ -153,14 +152,13 @@ export function openMonitor(campaignId) {
 
   function chartPart() {
     const points = statistics.timeSeries ?? [];
-    const { ms, every } = interval();
+    const { ms, label } = interval();
     const columns = Math.max(points.length, MIN_BARS);
     const step = niceStep(statistics.places / 3);
     const lines = Math.max(1, Math.ceil(statistics.places / step));
     const top = step * lines;
     const height = 150;
     const marks = [0, 1, 2, 3].map((each) => Date.parse(points[0]?.at ?? campaign.opensAt) + (each * columns * ms) / 3);
-    const label = (/** @type {number} */ at) => (every === "DAY" ? new Intl.DateTimeFormat(language, { day: "numeric", month: "short" }).format(at) : every === "HOUR" ? shortOf(new Date(at), deviceZone) : timeOf(new Date(at), deviceZone));
     const sentence = t("monitor.chartText", { first: points[0]?.taken ?? 0, time: points.length ? timeOf(points[0].at, deviceZone) : "", last: statistics.taken, count: statistics.places });
     return h(
       "section",
@@ -181,7 +179,7 @@ export function openMonitor(campaignId) {
                 return svg("rect", { x: index * 10 + 1, y: height - tall, width: 8, height: tall });
               }),
             ),
-            h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(at)))),
+            h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(new Date(at), deviceZone)))),
           ),
     );
   }
@@ -268,7 +266,12 @@ function niceStep(least) {
 /** Return the time of an entry, with its day if that is another one. @param {number} at */
 function when(at) {
   const isToday = new Date(at).toDateString() === new Date(now()).toDateString();
-  return isToday ? new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" }).format(at) : shortOf(new Date(at), deviceZone);
+  return isToday ? secondOf(at) : shortOf(new Date(at), deviceZone);
+}
+
+/** Return a time of day, as 15:00:07. @param {string | number} at */
+function secondOf(at) {
+  return format(deviceZone, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(at));
 }
 
 /** Return what happened. @param {any} entry of the audit log */

@@ -1,22 +1,14 @@
 // @ts-check
 /** Local times of a zone, as `<input type=datetime-local>` has them, and the instants that they are. */
-
 import { now } from "../../../clock.js";
-import { dayOf, language, timeOf } from "../../../text.js";
+import { dateKey, dayOf, format, timeOf } from "../../../text.js";
 
 export const DAY_MS = 86_400_000;
-/** @type {Map<string, Intl.DateTimeFormat>} */
-const formats = new Map();
 
 /** Return the local time of an instant, as 2031-05-05T18:00. @param {string | number} at @param {string} zone */
 export function toLocal(at, zone) {
-  let format = formats.get(zone);
-  if (!format) {
-    format = new Intl.DateTimeFormat("en-CA", { timeZone: zone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" });
-    formats.set(zone, format);
-  }
-  const part = Object.fromEntries(format.formatToParts(new Date(at)).map(({ type, value }) => [type, value]));
-  return `${part.year.padStart(4, "0")}-${part.month}-${part.day}T${part.hour}:${part.minute}`;
+  const date = new Date(at);
+  return `${dateKey(date, zone)}T${timeOf(date, zone)}`.padStart("2031-05-05T18:00".length, "0");
 }
 
 /**
@@ -57,7 +49,7 @@ export function allZones() {
 /** Whether the browser knows a zone. @param {string} zone */
 export function isZone(zone) {
   try {
-    return Boolean(zone && new Intl.DateTimeFormat("en", { timeZone: zone }));
+    return Boolean(format(zone, {}));
   } catch {
     return false;
   }
@@ -72,8 +64,7 @@ export function isPast(local, zone) {
 /** Return a short day with its time, as Mon 5 May, 15:00. @param {string} at @param {string} zone */
 export function shortWhenOf(at, zone) {
   const date = new Date(at);
-  const day = new Intl.DateTimeFormat(language, { timeZone: zone, weekday: "short", day: "numeric", month: "short" }).format(date);
-  return `${day}, ${timeOf(date, zone)}`;
+  return `${format(zone, { weekday: "short", day: "numeric", month: "short" }).format(date)}, ${timeOf(date, zone)}`;
 }
 
 /** Return a day with its time, as Monday, 5 May, 15:00. @param {string | number} at @param {string} zone */

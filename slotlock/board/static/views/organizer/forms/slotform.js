@@ -2,7 +2,7 @@
 /** A slot as a form: one that meets once, a course with many meetings, or a weekly series of slots. */
 import { site } from "../../../app.js";
 import { h } from "../../../kernel.js";
-import { dayOf, language, t } from "../../../text.js";
+import { dayOf, format, t } from "../../../text.js";
 import { Form } from "./form.js";
 import { durationValues } from "./duration.js";
 import { holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
@@ -174,7 +174,7 @@ function preview(form) {
 
 /** Return the name of a day of the week. @param {number} index from Monday */
 function weekday(index) {
-  return new Intl.DateTimeFormat(language, { weekday: "long", timeZone: "UTC" }).format(MONDAY + index * DAY_MS);
+  return format("UTC", { weekday: "long" }).format(MONDAY + index * DAY_MS);
 }
 
 /** Return the input of `updateSlot`: only what was changed, as other slots of the series may differ in the rest. @param {Form} form @param {any} slot */
