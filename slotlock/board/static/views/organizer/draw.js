@@ -7,7 +7,7 @@ import { deviceZone, errorText, number, t } from "../../text.js";
 import { saveRecord } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
-import { Form } from "./forms/form.js";
+import { COUNT, Form } from "./forms/form.js";
 import { fromLocal, plusDays, toLocal, whenOf } from "./forms/localtime.js";
 
 const READ_DRAW_AGAIN_MS = 2000;
@@ -19,9 +19,9 @@ export function openDraw(campaignId) {
   let error = "";
   /** @type {Form | null} */
   let form = null;
-  const seedForm = new Form({ seed: "", seedSource: "" });
-  const reasonForm = new Form({ reason: "" });
-  const previewForm = new Form({ seed: "preview", maxBookings: "" });
+  const seedForm = new Form("draw", { seed: "", seedSource: "" });
+  const reasonForm = new Form("draw", { reason: "" });
+  const previewForm = new Form("draw", { seed: "preview", maxBookings: "" });
   /** The places that courses have in the preview only, by id. @type {Record<string, string>} */
   const whatIf = {};
   /** @type {any} */
@@ -51,7 +51,7 @@ export function openDraw(campaignId) {
   function edit() {
     const draw = data.draw?.state === "COLLECTING" ? data.draw : null;
     const now = toLocal(Date.parse(data.serverTime), deviceZone);
-    form = new Form({
+    form = new Form("draw", {
       wishesUntil: draw ? toLocal(Date.parse(draw.wishesUntil), deviceZone) : plusDays(now, 7),
       method: draw?.method ?? "ROUNDS",
       showsDemand: draw?.showsDemand ?? true,
@@ -71,7 +71,7 @@ export function openDraw(campaignId) {
     const current = /** @type {Form} */ (form);
     const saved = await current.send("configureDraw", () => {
       const { wishesUntil, method, showsDemand, leftoversOpenAt, joinsWaitlists } = current.values;
-      if (!wishesUntil) current.fail("wishesUntil", t("form.missing"));
+      if (!wishesUntil) current.missing("wishesUntil");
       return { input: { campaignId, wishesUntil: fromLocal(wishesUntil, deviceZone), method, showsDemand, joinsWaitlists, leftoversOpenAt: leftoversOpenAt ? fromLocal(leftoversOpenAt, deviceZone) : null } };
     });
     if (!saved) return;
@@ -85,17 +85,11 @@ export function openDraw(campaignId) {
   }
 
   async function runDraw() {
-    const { seed, seedSource } = seedForm.values;
-    const done = await seedForm.send("runDraw", () => ({ id: campaignId, seed: seed.trim() || null, source: seedSource.trim() || null }));
-    if (done) await load();
+    if (await seedForm.send("runDraw", () => ({ id: campaignId, seed: seedForm.text("seed"), source: seedForm.text("seedSource") }))) await load();
   }
 
   async function supersede() {
-    const done = await reasonForm.send("supersedeDraw", () => {
-      if (!reasonForm.text("reason")) reasonForm.fail("reason", t("form.missing"));
-      return { id: campaignId, reason: reasonForm.text("reason") };
-    });
-    if (!done) return;
+    if (!(await reasonForm.send("supersedeDraw", () => ({ id: campaignId, reason: reasonForm.text("reason", true) })))) return;
     reasonForm.set("reason", "");
     preview = null;
     await load();
@@ -120,11 +114,11 @@ export function openDraw(campaignId) {
     const current = /** @type {Form} */ (form);
     return current.render(t(data.draw ? "draw.settings" : "draw.open"), [
       h("p", null, t("draw.openHelp")),
-      current.time("wishesUntil", t("draw.wishesUntil"), deviceZone, { required: true }),
-      current.select("method", t("draw.method"), [["ROUNDS", t("draw.ROUNDS")], ["SERIAL", t("draw.SERIAL")]]),
-      current.check("showsDemand", t("draw.showsDemand")),
-      current.check("joinsWaitlists", t("draw.joinsWaitlists")),
-      current.time("leftoversOpenAt", t("draw.leftoversOpenAt"), deviceZone),
+      current.time("wishesUntil", deviceZone, { required: true }),
+      current.select("method", ["ROUNDS", "SERIAL"].map((each) => [each, current.label(each)])),
+      current.check("showsDemand"),
+      current.check("joinsWaitlists"),
+      current.time("leftoversOpenAt", deviceZone),
     ], { submit: t("form.save"), onsubmit: save, oncancel: close });
   }
 
@@ -145,14 +139,14 @@ export function openDraw(campaignId) {
         actions.problem("close"),
       ],
       draw.state === "CLOSED" && (draw.root ? seedForm.render(t("draw.run"), [
-        h("p", null, t("draw.seedHelp")),
-        seedForm.field("seed", t("draw.seed"), { maxlength: 500, autocomplete: "off" }),
-        seedForm.field("seedSource", t("draw.seedSource"), { maxlength: 500, autocomplete: "off" }),
+        h("p", null, t("draw.runHelp")),
+        seedForm.field("seed", { maxlength: 500, autocomplete: "off" }),
+        seedForm.field("seedSource", { maxlength: 500, autocomplete: "off" }),
       ], { submit: t("draw.run"), onsubmit: runDraw }) : notice("wait", "clock", t("draw.closing"))),
       draw.state === "DRAWN" && [h("p", null, t("draw.drawnHelp")), actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""), actions.problem("publish")],
       draw.state === "PUBLISHED" && (draw.isWritten ? notice("yours", "tick", t("draw.written")) : notice("wait", "clock", t("wishes.booking"))),
       draw.root && h("p", null, button("second", t("wishes.record"), () => saveRecord(campaignId))),
-      canSupersede && reasonForm.render(t("draw.supersede"), [h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", t("draw.reason"), { maxlength: 500 })], { submit: t("draw.supersede"), onsubmit: supersede }),
+      canSupersede && reasonForm.render(t("draw.supersede"), [h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })], { submit: t("draw.supersede"), onsubmit: supersede }),
       draw.state === "PUBLISHED" && !form && h("p", null, button("second", t("draw.again"), edit)),
     );
   }
@@ -182,8 +176,8 @@ export function openDraw(campaignId) {
       h("h2", { id: "preview" }, t("draw.preview")),
       previewForm.render(t("draw.whatIf"), [
         h("p", null, t("draw.previewHelp")),
-        !data.draw.seed && previewForm.field("seed", t("draw.seed"), { maxlength: 500, autocomplete: "off" }),
-        previewForm.field("maxBookings", t("draw.maxBookings"), { type: "number", min: 0, inputmode: "numeric" }),
+        !data.draw.seed && previewForm.field("seed", { maxlength: 500, autocomplete: "off" }),
+        previewForm.field("maxBookings", COUNT),
       ], { submit: isPreviewing ? t("form.sending") : t("draw.showPreview"), onsubmit: showPreview }),
       preview?.code ? h("p", { class: "error" }, icon("warning"), h("span", null, errorText(preview.code))) : preview && [measures(), previewedSlots()],
     );

@@ -37,7 +37,7 @@ export function mover(datesOf, reload) {
 
   /** @param {any} slot */
   function toggle(slot) {
-    form = form ? null : new Form(values(slot));
+    form = form ? null : new Form("move", values(slot));
     if (form) loadResources();
     redraw();
     form?.focusFirst();
@@ -92,15 +92,15 @@ export function mover(datesOf, reload) {
       current && Object.assign(current.values, values(slot, event.target.value));
       redraw();
     };
-    const options = all.map((each) => h("option", { value: each.id, selected: each.id === current?.values.from }, whenOf(each.startTime, slot.timeZone)));
+    const options = all.map((each) => [each.id, whenOf(each.startTime, slot.timeZone)]);
     return h(
       "section",
       { class: "stack", "data-key": "move", "aria-label": t("move.title") },
       h("p", null, button("second", t("move.title"), () => toggle(slot), { "aria-expanded": String(Boolean(form)) })),
       current && current.render(t("move.title"), [
-        current.field("from", t("move.from"), { tag: "select", children: options, onchange: choose }, t(slot.seriesId ? "move.seriesHelp" : "move.courseHelp")),
-        h("div", { class: "columns" }, current.time("startTime", t("move.startTime"), slot.timeZone), current.time("endTime", t("slotForm.endTime"), slot.timeZone)),
-        slot.seriesId && [current.field("location", t("slotForm.location"), { maxlength: 200 }), resourceField(current)],
+        current.field("from", { options, onchange: choose, help: current.help(slot.seriesId ? "series" : "course") }),
+        h("div", { class: "columns" }, current.time("startTime", slot.timeZone), current.time("endTime", slot.timeZone, { label: t("slotForm.endTime") })),
+        slot.seriesId && [current.field("location", { maxlength: 200, label: t("slotForm.location") }), resourceField(current)],
       ], { submit: t("move.submit"), onsubmit: () => move(slot), oncancel: () => toggle(slot) }),
     );
   }

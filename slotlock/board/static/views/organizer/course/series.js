@@ -6,7 +6,7 @@ import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { t } from "../../../text.js";
-import { Form } from "../forms/form.js";
+import { Form, zoneText } from "../forms/form.js";
 import { holidayField, loadHolidayLists, skippedHolidays } from "../forms/holidays.js";
 import { fromLocal, isPast, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { Actions, conflictList } from "../forms/actions.js";
@@ -40,7 +40,7 @@ export function series(reload) {
   }
 
   function toggle() {
-    form = form ? null : new Form({ starts: [nextStart()], holidayListId: "", allowPast: false });
+    form = form ? null : new Form("series", { starts: [nextStart()], holidayListId: "", allowPast: false });
     added = null;
     if (form) loadHolidayLists();
     redraw();
@@ -51,7 +51,7 @@ export function series(reload) {
     const current = form;
     const result = await current?.send("addSeriesDates", () => {
       const startTimes = current.values.starts.filter((/** @type {any} */ row) => row.at).map((/** @type {any} */ row) => fromLocal(row.at, slot.timeZone) ?? current.fail("starts", t("form.gap")));
-      if (!startTimes.length) current.fail("starts", t("form.missing"));
+      if (!startTimes.length) current.missing("starts");
       return { input: { seriesId: slot.seriesId, startTimes, onConflict, holidayListId: current.values.holidayListId || null, allowPast: current.values.allowPast, idempotencyKey: `${current.key} ${onConflict}` } };
     });
     if (!result) return;
@@ -99,10 +99,10 @@ export function series(reload) {
       { class: "stack", "aria-labelledby": "dates", "data-key": "dates" },
       h("div", { class: "row" }, h("h2", { id: "dates" }, t("series.title"), " ", h("span", { class: "soft" }, String(dates.length))), h("div", { class: "row push" }, button("second", t("series.add"), toggle, { "aria-expanded": String(Boolean(form)) }))),
       form && form.render(t("series.add"), [
-        form.rows("starts", t("series.starts"), t("series.another"), nextAfter, (row) => [/** @type {Form} */ (form).cell("starts", row, "at", t("slotForm.startTime"), { type: "datetime-local" })], t("form.zone", { zone: slot.timeZone.replace(/_/g, " ") })),
+        form.rows("starts", t("series.another"), nextAfter, { at: { type: "datetime-local", label: t("slotForm.startTime") } }, { help: zoneText(slot.timeZone) }),
         holidayField(form),
         h("p", { class: "soft" }, t("series.copies")),
-        (form.values.starts.some((/** @type {any} */ row) => isPast(row.at, slot.timeZone)) || form.values.allowPast) && form.check("allowPast", t("slotForm.allowPast")),
+        (form.values.starts.some((/** @type {any} */ row) => isPast(row.at, slot.timeZone)) || form.values.allowPast) && form.check("allowPast", { label: t("slotForm.allowPast") }),
       ], {
         submit: t("series.add"),
         onsubmit: () => add("STRICT"),

@@ -19,7 +19,7 @@ export function announcer(audience) {
   let sent = "";
 
   function toggle() {
-    form = form ? null : new Form({ subject: "", text: "", includeWaiting: false });
+    form = form ? null : new Form("announce", { subject: "", text: "", includeWaiting: false });
     sent = "";
     redraw();
     if (!form) return;
@@ -43,7 +43,7 @@ export function announcer(audience) {
   /** Ask, or send what was asked about. */
   async function submit() {
     if (askedKey !== form.key) {
-      for (const name of ["subject", "text"]) if (!form.text(name)) form.fail(name, t("form.missing"));
+      for (const name of ["subject", "text"]) form.text(name, true);
       if (Object.keys(form.errors).length) return form.showErrors();
       askedKey = form.key;
       say(question());
@@ -67,9 +67,9 @@ export function announcer(audience) {
       askedKey = "";
     };
     return [
-      form.field("subject", t("announce.subject"), { required: true, maxlength: 200, onset }),
-      form.field("text", t("announce.text"), { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }, t("announce.textHelp")),
-      form.check("includeWaiting", t("announce.includeWaiting")),
+      form.field("subject", { required: true, maxlength: 200, onset }),
+      form.field("text", { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }),
+      form.check("includeWaiting"),
       h("p", null, h("strong", null, count === null ? "…" : t("announce.count", { count })), h("br"), h("span", { class: "small soft" }, t("announce.countHelp"))),
     ];
   }

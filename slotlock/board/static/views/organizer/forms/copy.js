@@ -4,7 +4,7 @@ import { go } from "../../../app.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon } from "../../../parts.js";
 import { deviceZone, problemText, t } from "../../../text.js";
-import { Form } from "./form.js";
+import { COUNT, Form } from "./form.js";
 import { whenOf } from "./localtime.js";
 
 const YEAR_WEEKS = 52;
@@ -12,17 +12,14 @@ const SHOWN_SLOTS = 20;
 
 /** Return the form of a copy. @param {any} campaign */
 export function copyForm(campaign) {
-  const form = new Form({ name: campaign.name, weeks: String(YEAR_WEEKS), allowPast: false });
+  const form = new Form("copy", { name: campaign.name, weeks: String(YEAR_WEEKS), allowPast: false });
   /** What the copy would contain. @type {any} */ (form).plan = null;
   return form;
 }
 
 /** @param {any} form of `copyForm` @param {any} campaign @param {() => void} oncancel */
 export function copyPanel(form, campaign, oncancel) {
-  const input = () => {
-    if (!form.text("name")) form.fail("name", t("form.missing"));
-    return { campaignId: campaign.id, name: form.text("name"), weeks: form.integer("weeks"), allowPast: form.values.allowPast };
-  };
+  const input = () => ({ campaignId: campaign.id, name: form.text("name", true), weeks: form.integer("weeks"), allowPast: form.values.allowPast });
   const isPlanned = form.plan?.key === form.key;
   const isReady = isPlanned && form.plan.problemCount === 0;
   async function submit() {
@@ -36,11 +33,7 @@ export function copyPanel(form, campaign, oncancel) {
     form.plan = plan ? { ...plan, key } : null;
     redraw();
   }
-  const fields = [
-    h("div", { class: "columns" },
-      form.field("name", t("copy.name"), { maxlength: 200 }),
-      form.field("weeks", t("copy.weeks"), { type: "number", min: 1, max: 200, inputmode: "numeric", onset: () => null }, t("copy.weeksHelp"))),
-  ];
+  const fields = [h("div", { class: "columns" }, form.field("name", { maxlength: 200 }), form.field("weeks", { ...COUNT, min: 1, max: 200, onset: () => null }))];
   const problems = form.refusal?.problems ?? (isPlanned ? form.plan.problems : []);
   const hasPast = form.values.allowPast || problems.some((/** @type {any} */ each) => each.kind === "IN_PAST");
   const more = h(
@@ -48,7 +41,7 @@ export function copyPanel(form, campaign, oncancel) {
     { class: "stack", role: "status" },
     isPlanned && planned(form.plan),
     problems.length > 0 && h("div", { class: "stack tight" }, h("h3", null, t("copy.problems", { count: form.plan?.problemCount ?? problems.length })), h("ul", { class: "stack tight" }, problems.map((/** @type {any} */ each) => h("li", { class: "error" }, icon("warning"), h("span", null, problemText(each)))))),
-    hasPast && form.check("allowPast", t("copy.allowPast")),
+    hasPast && form.check("allowPast"),
   );
   return form.render(t("copy.title", { name: campaign.name }), fields, { submit: isReady ? t("copy.submit") : t("copy.check"), onsubmit: submit, oncancel, more });
 }

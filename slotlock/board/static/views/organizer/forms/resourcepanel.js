@@ -18,7 +18,7 @@ export function resourcePanel() {
   let changed = null;
 
   function newForm() {
-    return new Form({ names: "", kind: "ROOM" });
+    return new Form("resources", { names: "", kind: "ROOM" });
   }
 
   function toggle() {
@@ -32,7 +32,7 @@ export function resourcePanel() {
     const isChecked = preview?.key === form.key;
     const key = form.key;
     const result = await form.send("importResources", () => {
-      if (!names.length) form.fail("names", t("form.missing"));
+      if (!names.length) form.missing("names");
       return { names, kind: form.values.kind, dryRun: !isChecked };
     });
     if (!result) return;
@@ -46,7 +46,7 @@ export function resourcePanel() {
 
   /** @param {any} resource */
   function change(resource) {
-    changed = changed?.id === resource.id ? null : { id: resource.id, form: new Form({ name: resource.name, kind: resource.kind }) };
+    changed = changed?.id === resource.id ? null : { id: resource.id, form: new Form("resources", { name: resource.name, kind: resource.kind }) };
     redraw();
     changed?.form.focusFirst();
   }
@@ -63,7 +63,7 @@ export function resourcePanel() {
   /** @param {any} resource */
   function changeForm(resource) {
     const current = /** @type {Form} */ (changed?.form);
-    const fields = [h("div", { class: "columns" }, current.field("name", t("resources.name"), {}, t("resources.nameHelp")), current.select("kind", t("resources.kind"), kinds()))];
+    const fields = [h("div", { class: "columns" }, current.field("name"), current.select("kind", kinds()))];
     return h("div", { class: "whole" }, current.render(t("holidays.change", { name: resource.name }), fields, { submit: t("form.save"), onsubmit: () => save(resource), oncancel: () => change(resource) }));
   }
 
@@ -80,8 +80,8 @@ export function resourcePanel() {
     if (!isOpen) return null;
     const isChecked = preview?.key === form.key;
     const fields = [
-      form.field("names", t("resources.names"), { tag: "textarea", rows: 4, onset: () => null }, t("resources.namesHelp")),
-      form.select("kind", t("resources.kind"), kinds()),
+      form.field("names", { tag: "textarea", rows: 4, onset: () => null }),
+      form.select("kind", kinds()),
     ];
     const more = isChecked && h("p", { role: "status" }, t("resources.preview", { count: preview.created.length, existing: preview.existing.length }));
     return h(

@@ -3,7 +3,7 @@
 import { site } from "../../../app.js";
 import { h } from "../../../kernel.js";
 import { dayOf, format, t } from "../../../text.js";
-import { Form } from "./form.js";
+import { COUNT, Form, zoneText } from "./form.js";
 import { durationValues } from "./duration.js";
 import { holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
 import { DAY_MS, allZones, fromLocal, isPast, isZone, plusDays, plusMinutes, toLocal } from "./localtime.js";
@@ -26,7 +26,7 @@ const DEFAULTS = { capacity: 12, kind: "COURSE", holdMinutes: 5, holdCooldownMin
 export function slotForm(slot, zone, before = null) {
   loadResources();
   loadHolidayLists();
-  return new Form(slotValues(slot, zone, before));
+  return new Form("slotForm", slotValues(slot, zone, before));
 }
 
 /** @param {any} slot or null @param {string} zone @param {Record<string, any> | null} [before] */
@@ -42,7 +42,7 @@ function slotValues(slot, zone, before = null) {
     endTime: local(slot?.endTime),
     first: "",
     last: "",
-    weekly: [{ weekday: "MONDAY", startTime: "15:00", endTime: "16:30" }],
+    weekly: [newWeekly()],
     interval: "1",
     holidays: [],
     holidayListId: "",
@@ -72,38 +72,30 @@ function slotValues(slot, zone, before = null) {
 /** Return the fields. @param {Form} form @param {any} slot or null for a new one */
 export function slotFields(form, slot) {
   const { values } = form;
-  const whole = { type: "number", min: 0, inputmode: "numeric" };
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
-    slot?.seriesId && form.select("scope", t("slotForm.scope"), scopes(), t("slotForm.scopeHelp")),
-    form.field("title", t("slotForm.title"), { required: true, maxlength: 200 }),
-    !slot && form.select("form", t("slotForm.form"), ["once", "series", "course"].map((each) => [each, t(`slotForm.${each}`)]), t(`slotForm.${values.form}Help`)),
+    slot?.seriesId && form.select("scope", scopes()),
+    form.field("title", { required: true, maxlength: 200 }),
+    !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
-    (isOver(form) || values.allowPast) && form.check("allowPast", t("slotForm.allowPast")),
-    h("div", { class: "columns" },
-      form.field("capacity", t("slotForm.capacity"), { ...whole, min: 1 }),
-      form.limitOfEach("groupLimits")),
+    (isOver(form) || values.allowPast) && form.check("allowPast"),
+    h("div", { class: "columns" }, form.field("capacity", { ...COUNT, min: 1 }), form.limitOfEach("groupLimits")),
     resourceField(form),
-    form.field("location", t("slotForm.location"), { maxlength: 200 }, t("slotForm.locationHelp")),
-    form.field("meetingUrl", t("slotForm.meetingUrl"), { type: "url", inputmode: "url", maxlength: 2000 }, t("slotForm.meetingUrlHelp")),
-    !slot && form.check("isDraft", t("slotForm.isDraft"), t("slotForm.isDraftHelp")),
+    form.field("location", { maxlength: 200 }),
+    form.field("meetingUrl", { type: "url", inputmode: "url", maxlength: 2000 }),
+    !slot && form.check("isDraft"),
     form.more(["description", "groupLimits", "isQueueOnly", "choiceGroup", "waitlistOfferMinutes", "reminderMinutes"], [
-      form.field("description", t("slotForm.description"), { tag: "textarea", rows: 4 }, t("campaignForm.descriptionHelp")),
+      form.field("description", { tag: "textarea", rows: 4, help: t("campaignForm.descriptionHelp") }),
       form.limits("groupLimits"),
       h("div", { class: "columns" },
-        form.field("timeZone", t("slotForm.timeZone"), { list: "zones", onset: () => null, autocomplete: "off" }),
-        form.select("kind", t("slotForm.kind"), ["COURSE", "MEETING", "OTHER"].map((kind) => [kind, t(`slotForm.${kind}`)]))),
+        form.field("timeZone", { list: "zones", onset: () => null, autocomplete: "off" }),
+        form.select("kind", ["COURSE", "MEETING", "OTHER"].map((kind) => [kind, form.label(kind)]))),
       h("datalist", { id: "zones" }, allZones().map((zone) => h("option", { value: zone }))),
-      h("div", { class: "columns" },
-        form.field("waitlistCapacity", t("slotForm.waitlistCapacity"), whole, t("slotForm.waitlistCapacityHelp")),
-        form.duration("waitlistOfferMinutes", t("slotForm.waitlistOfferMinutes"), t("slotForm.waitlistOfferMinutesHelp"))),
-      h("div", { class: "columns" },
-        form.duration("cancelCutoffMinutes", t("slotForm.cancelCutoffMinutes"), t("slotForm.cancelCutoffMinutesHelp")),
-        form.duration("holdMinutes", t("slotForm.holdMinutes"), t("slotForm.holdMinutesHelp")),
-        form.duration("holdCooldownMinutes", t("slotForm.holdCooldownMinutes"), t("slotForm.holdCooldownMinutesHelp"))),
-      site.sendsMail && form.duration("reminderMinutes", t("slotForm.reminderMinutes"), t("slotForm.reminderMinutesHelp")),
-      !slot && form.field("choiceGroup", t("slotForm.choiceGroup"), { maxlength: 100 }, t("slotForm.choiceGroupHelp")),
-      form.check("isQueueOnly", t("slotForm.isQueueOnly"), t("campaignForm.isQueueOnlyHelp")),
+      h("div", { class: "columns" }, form.field("waitlistCapacity", COUNT), form.duration("waitlistOfferMinutes")),
+      h("div", { class: "columns" }, form.duration("cancelCutoffMinutes"), form.duration("holdMinutes"), form.duration("holdCooldownMinutes")),
+      site.sendsMail && form.duration("reminderMinutes"),
+      !slot && form.field("choiceGroup", { maxlength: 100 }),
+      form.check("isQueueOnly", { help: t("campaignForm.isQueueOnlyHelp") }),
     ]),
   ];
 }
@@ -125,21 +117,16 @@ export function scopes() {
 function times(form, slot) {
   const { values } = form;
   const zone = isZone(values.timeZone) ? values.timeZone : "UTC";
-  const named = t("form.zone", { zone: zone.replace(/_/g, " ") });
+  const help = zoneText(zone);
   if (values.form === "course") {
-    const holidays = !slot && [holidayField(form), form.days("holidays", t("slotForm.holidays"), t("slotForm.holidaysHelp"))];
     return [
-      !slot && h("div", { class: "columns" }, form.field("first", t("slotForm.first"), { type: "date" }), form.field("last", t("slotForm.last"), { type: "date" })),
-      !slot && form.rows("weekly", t("slotForm.weekly"), t("slotForm.addWeekly"), { weekday: "MONDAY", startTime: "15:00", endTime: "16:30" }, (row) => [
-        form.cell("weekly", row, "weekday", t("slotForm.weekday"), { tag: "select", children: WEEKDAYS.map((each, index) => h("option", { value: each, selected: each === row.weekday }, weekday(index))) }),
-        form.cell("weekly", row, "startTime", t("slotForm.startTime"), { type: "time" }),
-        form.cell("weekly", row, "endTime", t("slotForm.endTime"), { type: "time" }),
-      ], named),
-      ...(holidays || []),
-      form.rows("extra", t(slot ? "slotForm.meetings" : "slotForm.extra"), t("slotForm.addMeeting"), { startTime: "", endTime: "" }, (row) => [
-        form.cell("extra", row, "startTime", t("slotForm.startTime"), { type: "datetime-local" }),
-        form.cell("extra", row, "endTime", t("slotForm.endTime"), { type: "datetime-local" }),
-      ], named),
+      ...(slot ? [] : [
+        h("div", { class: "columns" }, form.field("first", { type: "date" }), form.field("last", { type: "date" })),
+        form.rows("weekly", form.label("addWeekly"), newWeekly, { weekday: { options: WEEKDAYS.map((each, index) => [each, weekday(index)]) }, startTime: { type: "time" }, endTime: { type: "time" } }, { help }),
+        holidayField(form),
+        form.days("holidays"),
+      ]),
+      form.rows("extra", form.label("addMeeting"), () => ({ startTime: "", endTime: "" }), { startTime: { type: "datetime-local" }, endTime: { type: "datetime-local" } }, { label: form.label(slot ? "meetings" : "extra"), help }),
     ];
   }
   const follow = () => {
@@ -148,15 +135,22 @@ function times(form, slot) {
   const isSeries = values.form === "series";
   return [
     h("div", { class: "columns" },
-      form.time("startTime", t(isSeries ? "slotForm.firstStart" : "slotForm.startTime"), zone, { required: true, onchange: follow }),
-      form.time("endTime", t("slotForm.endTime"), zone, { required: true })),
-    isSeries && h("div", { class: "columns" },
-      form.select("interval", t("slotForm.interval"), ["1", "2", "3", "4"].map((each) => [each, t("slotForm.weeks", { count: Number(each) })])),
-      form.field("last", t("slotForm.lastDate"), { type: "date", onset: () => null })),
-    isSeries && holidayField(form),
-    isSeries && form.days("holidays", t("slotForm.holidays"), t("slotForm.holidaysHelp")),
-    isSeries && preview(form),
+      form.time("startTime", zone, { required: true, onchange: follow, label: form.label(isSeries ? "firstStart" : "startTime") }),
+      form.time("endTime", zone, { required: true })),
+    ...(isSeries ? [
+      h("div", { class: "columns" },
+        form.select("interval", ["1", "2", "3", "4"].map((each) => [each, t("slotForm.weeks", { count: Number(each) })])),
+        form.field("last", { type: "date", onset: () => null, label: form.label("lastDate") })),
+      holidayField(form),
+      form.days("holidays"),
+      preview(form),
+    ] : []),
   ];
+}
+
+/** Return a new meeting of each week. */
+function newWeekly() {
+  return { weekday: "MONDAY", startTime: "15:00", endTime: "16:30" };
 }
 
 /** Say which dates a series will have. @param {Form} form */
@@ -180,7 +174,7 @@ function weekday(index) {
 /** Return the input of `updateSlot`: only what was changed, as other slots of the series may differ in the rest. @param {Form} form @param {any} slot */
 export function changedSlot(form, slot) {
   const { choiceGroup: _, ...all } = slotFacts(form);
-  const before = /** @type {Record<string, any>} */ (slotFacts(new Form(slotValues(slot, slot.timeZone))));
+  const before = /** @type {Record<string, any>} */ (slotFacts(new Form("slotForm", slotValues(slot, slot.timeZone))));
   const facts = Object.fromEntries(Object.entries(all).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
   const zone = form.values.timeZone;
   const isCourse = form.values.form === "course";
@@ -200,7 +194,7 @@ export function newSlot(form, campaignId) {
 /** Return the rule of a weekly series until the end of its last day. @param {Form} form */
 export function weeklyRule(form) {
   const { last, interval, timeZone } = form.values;
-  if (!last) return form.fail("last", t("form.missing"));
+  if (!last) return form.missing("last");
   const until = fromLocal(`${last}T23:59`, timeZone) ?? fromLocal(`${last}T12:00`, timeZone) ?? "";
   return `FREQ=WEEKLY;INTERVAL=${interval};UNTIL=${until.slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
@@ -208,11 +202,10 @@ export function weeklyRule(form) {
 /** @param {Form} form */
 function slotFacts(form) {
   const { values } = form;
-  if (!form.text("title")) form.fail("title", t("form.missing"));
   if (!isZone(values.timeZone)) form.fail("timeZone", t("slotForm.unknownZone"));
   if (values.resourceText.trim()) form.fail("resources", t("slotForm.resourceOpen"));
   return {
-    title: form.text("title"),
+    title: form.text("title", true),
     description: form.text("description"),
     timeZone: values.timeZone,
     location: form.text("location"),
@@ -241,8 +234,8 @@ function minutesOf({ startTime, endTime }) {
 /** @param {Form} form */
 function timetable(form) {
   const { first, last, weekly } = form.values;
-  if (!first) form.fail("first", t("form.missing"));
-  if (!last) form.fail("last", t("form.missing"));
+  if (!first) form.missing("first");
+  if (!last) form.missing("last");
   if (weekly.some((/** @type {any} */ row) => !row.startTime || !row.endTime)) form.fail("weekly", t("slotForm.weeklyRow"));
   else if (weekly.some((/** @type {any} */ row) => minutesOf(row) > MAX_MINUTES)) form.fail("weekly", t("slotForm.weeklyLong"));
   return { first, last, weekly, holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, extra: extraMeetings(form) };
@@ -254,7 +247,7 @@ function changedCourse(form, slot) {
   const isSame = extra.length === slot.meetings.length && extra.every((/** @type {any} */ each, /** @type {number} */ index) => each.startTime === slot.meetings[index].startTime && each.endTime === slot.meetings[index].endTime);
   if (isSame) return {};
   const days = form.values.extra.map((/** @type {any} */ row) => row.startTime.slice(0, 10)).sort();
-  if (!days.length) return form.fail("extra", t("form.missing")) ?? {};
+  if (!days.length) return form.missing("extra") ?? {};
   return { timetable: { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra } };
 }
 
