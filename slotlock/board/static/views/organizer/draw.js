@@ -7,8 +7,9 @@ import { deviceZone, errorText, number, t } from "../../text.js";
 import { saveRecord } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
-import { COUNT, Form } from "./forms/form.js";
+import { COUNT, Form, input } from "./forms/form.js";
 import { fromLocal, plusDays, toLocal, whenOf } from "./forms/localtime.js";
+import { countTable, section } from "./parts.js";
 
 const READ_DRAW_AGAIN_MS = 2000;
 
@@ -126,10 +127,7 @@ export function openDraw(campaignId) {
   function steps() {
     const { draw } = data;
     const canSupersede = draw.root && ["CLOSED", "DRAWN"].includes(draw.state);
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "steps", "data-key": "steps" },
-      h("h2", { id: "steps" }, t(`draw.state.${draw.state}`)),
+    return section("steps", t(`draw.state.${draw.state}`), [
       h("ul", { class: "stack tight" }, draw.acts.map((/** @type {any} */ each) => h("li", null, `${whenOf(each.at, deviceZone)}: ${t(`draw.state.${each.state}`)}`, each.by && ` · ${each.by.name}`, each.reason && ` · ${each.reason}`))),
       draw.root && h("p", { class: "text small soft" }, t("wishes.root", { root: draw.root })),
       draw.seed && h("p", { class: "text" }, t("wishes.seed", { seed: draw.seed.text, source: draw.seed.source })),
@@ -148,57 +146,45 @@ export function openDraw(campaignId) {
       draw.root && h("p", null, button("second", t("wishes.record"), () => saveRecord(campaignId))),
       canSupersede && reasonForm.render(t("draw.supersede"), [h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })], { submit: t("draw.supersede"), onsubmit: supersede }),
       draw.state === "PUBLISHED" && !form && h("p", null, button("second", t("draw.again"), edit)),
-    );
+    ]);
   }
-
-  /** @param {string} key @param {string} kind */
-  const column = (key, kind = "") => h("th", { role: "columnheader", scope: "col", class: kind || null }, t(key));
-  /** @param {string} key @param {string} value */
-  const cell = (key, value) => h("td", { role: "cell", class: "num", "data-label": t(key) }, value);
 
   function demandSection() {
     const all = data.wishStatistics ?? [];
-    const save = () => saveCsv(`${data.campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("draw.demandFile")}.csv`, [[t("plan.course"), t("plan.places"), t("draw.wishes"), t("draw.first")], ...all.map((/** @type {any} */ each) => [each.slot?.title ?? "", String(each.slot?.capacity ?? ""), String(each.wishes), String(each.firstWishes)])]);
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "demand", "data-key": "demand" },
-      h("div", { class: "row" }, h("h2", { id: "demand" }, t("draw.demand")), all.length > 0 && h("div", { class: "row push" }, button("second", t("draw.saveDemand"), save))),
-      all.length ? h("div", { class: "frame" }, h("table", { class: "table", role: "table", "aria-labelledby": "demand" },
-        h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, column("plan.course"), column("plan.places", "num"), column("draw.wishes", "num"), column("draw.first", "num"))),
-        h("tbody", { role: "rowgroup" }, all.map((/** @type {any} */ each) => h("tr", { role: "row", "data-key": each.slotId }, h("th", { role: "rowheader", scope: "row" }, h("a", { href: `#/course/${each.slotId}` }, each.slot?.title ?? "–")), cell("plan.places", number(each.slot?.capacity ?? 0)), cell("draw.wishes", number(each.wishes)), cell("draw.first", number(each.firstWishes))))))) : h("p", { class: "soft" }, t("draw.noWishes")),
-    );
+    const columns = [t("plan.course"), t("plan.places"), t("draw.wishes"), t("draw.first")];
+    const save = () => saveCsv(`${data.campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("draw.demandFile")}.csv`, [columns, ...all.map((/** @type {any} */ each) => [each.slot?.title ?? "", String(each.slot?.capacity ?? ""), String(each.wishes), String(each.firstWishes)])]);
+    return section("demand", t("draw.demand"), [
+      all.length
+        ? countTable({ "aria-labelledby": "demand" }, columns, all.map((/** @type {any} */ each) => [each.slotId, h("a", { href: `#/course/${each.slotId}` }, each.slot?.title ?? "–"), number(each.slot?.capacity ?? 0), number(each.wishes), number(each.firstWishes)]))
+        : h("p", { class: "soft" }, t("draw.noWishes")),
+    ], { actions: all.length > 0 && button("second", t("draw.saveDemand"), save) });
   }
 
   function previewSection() {
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "preview", "data-key": "preview" },
-      h("h2", { id: "preview" }, t("draw.preview")),
+    return section("preview", t("draw.preview"), [
       previewForm.render(t("draw.whatIf"), [
         h("p", null, t("draw.previewHelp")),
         !data.draw.seed && previewForm.field("seed", { maxlength: 500, autocomplete: "off" }),
         previewForm.field("maxBookings", COUNT),
       ], { submit: isPreviewing ? t("form.sending") : t("draw.showPreview"), onsubmit: showPreview }),
       preview?.code ? h("p", { class: "error" }, icon("warning"), h("span", null, errorText(preview.code))) : preview && [measures(), previewedSlots()],
-    );
+    ]);
   }
 
   function measures() {
-    return h("div", { class: "frame" }, h("table", { class: "table", role: "table", "aria-labelledby": "preview" },
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, column("draw.method"), column("draw.without", "num"), column("draw.places", "num"), column("draw.rank", "num"), column("draw.envious", "num"))),
-      h("tbody", { role: "rowgroup" }, preview.measures.map((/** @type {any} */ each) => h("tr", { role: "row", "data-key": each.method }, h("th", { role: "rowheader", scope: "row" }, t(`draw.${each.method}`)), cell("draw.without", `${number(each.withoutPlace)} / ${number(each.users)}`), cell("draw.places", number(each.places)), cell("draw.rank", each.averageRank === null ? "–" : number(Math.round(each.averageRank * 100) / 100)), cell("draw.envious", number(each.envious)))))));
+    const columns = [t("draw.method"), t("draw.without"), t("draw.places"), t("draw.rank"), t("draw.envious")];
+    return countTable({ "aria-labelledby": "preview" }, columns, preview.measures.map((/** @type {any} */ each) => [each.method, t(`draw.${each.method}`), `${number(each.withoutPlace)} / ${number(each.users)}`, number(each.places), each.averageRank === null ? "–" : number(Math.round(each.averageRank * 100) / 100), number(each.envious)]));
   }
 
   /** A field for another number of places in the preview. @param {any} slot */
   function places(slot) {
     const oninput = (/** @type {any} */ event) => (whatIf[slot.slotId] = event.target.value);
-    return h("td", { role: "cell", class: "num", "data-label": t("plan.places") }, h("input", { class: "input fit", type: "number", min: 0, inputmode: "numeric", "aria-label": `${t("plan.places")}${t("whose", { name: slot.title })}`, value: whatIf[slot.slotId] ?? String(slot.capacity), "data-controlled": true, oninput }));
+    return input(whatIf[slot.slotId] ?? String(slot.capacity), { ...COUNT, class: "input fit", "aria-label": `${t("plan.places")}${t("whose", { name: slot.title })}`, oninput });
   }
 
   function previewedSlots() {
-    return h("div", { class: "frame" }, h("table", { class: "table", role: "table", "aria-label": t("plan.courses") },
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, column("plan.course"), column("plan.places", "num"), column("plan.taken", "num"), column("draw.refused", "num"))),
-      h("tbody", { role: "rowgroup" }, preview.slots.map((/** @type {any} */ each) => h("tr", { role: "row", "data-key": each.slotId }, h("th", { role: "rowheader", scope: "row" }, each.title), places(each), cell("plan.taken", number(each.booked + each.granted)), cell("draw.refused", number(each.refused)))))));
+    const columns = [t("plan.course"), t("plan.places"), t("plan.taken"), t("draw.refused")];
+    return countTable({ "aria-label": t("plan.courses") }, columns, preview.slots.map((/** @type {any} */ each) => [each.slotId, each.title, places(each), number(each.booked + each.granted), number(each.refused)]));
   }
 
   return {

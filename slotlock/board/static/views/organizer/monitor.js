@@ -9,7 +9,7 @@ import { readAll } from "../../store.js";
 import { compareNames, countdown, deviceZone, format, number, shortDayOf, shortOf, t, timeOf } from "../../text.js";
 import { editText } from "./course/history.js";
 import { saveCsv } from "./files.js";
-import { level } from "./level.js";
+import { level, section } from "./parts.js";
 
 const READ_MONITOR_AGAIN_MS = 5000;
 /** The log costs more than the numbers. */
@@ -23,6 +23,7 @@ const INTERVALS = [
   { every: "DAY", ms: 1440 * MINUTE_MS, untilMs: Infinity, label: shortDayOf },
 ];
 const MIN_BARS = 15;
+const SHEET = { kind: "sheet stack" };
 /** What is worth a line on a screen that others watch: each booking is not. */
 const ACTIONS = ["PROMOTED", "OFFERED", "MOVED", "CANCELLED", "EXPIRED", "SLOT_EDITED", "SLOT_PUBLISHED", "SLOT_CANCELLED", "SLOT_DELETED", "CAMPAIGN_EDITED", "CAMPAIGN_PUBLISHED", "CAMPAIGN_UNPUBLISHED"];
 
@@ -160,10 +161,7 @@ export function openMonitor(campaignId) {
     const height = 150;
     const marks = [0, 1, 2, 3].map((each) => Date.parse(points[0]?.at ?? campaign.opensAt) + (each * columns * ms) / 3);
     const sentence = t("monitor.chartText", { first: points[0]?.taken ?? 0, time: points.length ? timeOf(points[0].at, deviceZone) : "", last: statistics.taken, count: statistics.places });
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "taken" },
-      h("h2", { id: "taken" }, t("monitor.chart")),
+    return section("taken", t("monitor.chart"), [
       Date.parse(campaign.opensAt) > now() || !points.length
         ? h("p", { class: "soft" }, t("monitor.noChart"))
         : h(
@@ -181,21 +179,18 @@ export function openMonitor(campaignId) {
             ),
             h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(new Date(at), deviceZone)))),
           ),
-    );
+    ], SHEET);
   }
 
   function slotsPart() {
     const order = statistics.slots.nodes
       .filter((/** @type {any} */ each) => each.slot)
       .sort((/** @type {any} */ a, /** @type {any} */ b) => b.taken / b.places - a.taken / a.places || b.waiting - a.waiting || compareNames(a.slot.title, b.slot.title));
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "clubs" },
-      h("h2", { id: "clubs" }, t("monitor.slots")),
+    return section("clubs", t("monitor.slots"), [
       order.length
         ? list("ol", { class: "fill" }, order.map((/** @type {any} */ each) => ({ key: each.slot.id, signature: JSON.stringify(each), build: () => slotEntry(each) })))
         : notice("", "list", t("empty.campaign")),
-    );
+    ], SHEET);
   }
 
   /** @param {any} each */
@@ -206,10 +201,7 @@ export function openMonitor(campaignId) {
 
   function unplacedPart() {
     const groups = eligibleGroups().map((each) => ({ group: each.group, count: Math.max(each.userCount - each.booked, 0) })).filter((each) => each.count);
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "none" },
-      h("div", { class: "row" }, h("h2", { id: "none" }, t("monitor.unplaced")), h("span", { class: "soft push" }, number(statistics.withoutBooking))),
+    return section("none", t("monitor.unplaced"), [
       !unplaced && groups.length > 0 && h("dl", { class: "facts" }, groups.flatMap((each) => [h("dt", null, each.group), h("dd", null, number(each.count))])),
       unplaced && names(unplaced),
       unplacedState && unplacedState !== "loading" && failure(unplacedState, showUnplaced),
@@ -217,7 +209,7 @@ export function openMonitor(campaignId) {
         unplaced = null;
         redraw();
       })),
-    );
+    ], { ...SHEET, actions: h("span", { class: "soft" }, number(statistics.withoutBooking)) });
   }
 
   /** @param {any[]} found */
@@ -235,12 +227,9 @@ export function openMonitor(campaignId) {
     const shown = entries.map((each) => ({ at: Date.parse(each.at), text: sentence(each) }));
     if (opensAt <= now()) shown.push({ at: opensAt, text: t("monitor.opened") });
     shown.sort((a, b) => b.at - a.at);
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "log" },
-      h("h2", { id: "log" }, t("monitor.log")),
+    return section("log", t("monitor.log"), [
       shown.length ? h("ol", { class: "log" }, shown.map(({ at, text }) => h("li", null, h("time", { datetime: new Date(at).toISOString() }, when(at)), h("span", null, text)))) : h("p", { class: "soft" }, t("monitor.noLog")),
-    );
+    ], SHEET);
   }
 
   return {

@@ -4,7 +4,7 @@ import { go, say, site } from "../../app.js";
 import { now } from "../../clock.js";
 import { run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
-import { bones, button, failure, icon } from "../../parts.js";
+import { bones, button, failure, hidden, icon } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { oneAtATime, readAll } from "../../store.js";
 import { compareNames, deviceZone, number, shortOf, t } from "../../text.js";
@@ -17,6 +17,7 @@ import { exportButtons } from "./forms/exports.js";
 import { skippedHolidays } from "./forms/holidays.js";
 import { limitTexts } from "./forms/limits.js";
 import { shortWhenOf, whenOf } from "./forms/localtime.js";
+import { column, countCell, section, table, toggleButton, withCount, zoneNote } from "./parts.js";
 import { courseCount, readChecks } from "./readiness.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 
@@ -151,9 +152,9 @@ export function openPlan(campaignId) {
           h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
           h("h1", null, campaign.name, " ", stateTag(campaign)),
           h("p", { class: "soft" }, [times, ...limits].filter(Boolean).join(" · ")),
-          zone() !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone().replace(/_/g, " ") }))),
+          zoneNote(zone())),
         h("div", { class: "row push even" },
-          button("second", t("plan.settings"), () => show("settings"), { "aria-expanded": String(panel === "settings") }),
+          toggleButton(t("plan.settings"), panel === "settings", () => show("settings")),
           h("a", { class: "btn second", href: `#/draw/${campaign.id}` }, t("draw.title")),
           campaign.published ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor")) : actions.button("publish", "", [t("plan.publish")], publish)),
       ),
@@ -169,26 +170,18 @@ export function openPlan(campaignId) {
     const isDone = campaign.published && checks?.every((check) => check.kind === "good");
     const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
     if (!slots || isDone || (campaign.published && !checks)) return null;
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "before", "data-key": "before" },
-      h("h2", { id: "before" }, t(isOpen ? "plan.while" : campaign.published ? "plan.after" : "plan.before")),
+    return section("before", t(isOpen ? "plan.while" : campaign.published ? "plan.after" : "plan.before"), [
       checks ? h("ul", { class: "slots list" }, checks.filter((check) => !campaign.published || check.kind !== "good").map((check) =>
         h("li", null, icon(ICON_OF[check.kind], check.kind), h("p", null, check.text), h("div", { class: "row" }, (check.helps ?? []).map((help, index) => (help.href ? h("a", { class: index ? "btn plain" : "btn second", href: help.href }, help.label) : help.does && button(index ? "plain" : "second", help.label, DOES[help.does]))))))) : error ? failure(error, load) : bones(3),
       actions.problem("drafts"),
-    );
+    ]);
   }
 
   function slotsSection() {
     const all = slots ?? [];
     const count = courseCount(all.filter((slot) => slot.status !== "CANCELLED"));
     const conflicts = form?.refusal?.conflicts ?? [];
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "courses", "data-key": "courses" },
-      h("div", { class: "row" },
-        h("h2", { id: "courses" }, t("plan.courses"), " ", h("span", { class: "soft" }, number(count))),
-        h("div", { class: "row push" }, button("second", t("plan.add"), () => show("slot"), { "aria-expanded": String(panel === "slot") }))),
+    return section("courses", withCount(t("plan.courses"), number(count)), [
       panel === "slot" && form.render(t("plan.add"), slotFields(form, null), {
         submit: t(form.values.form === "series" ? "plan.createSeries" : "plan.create"),
         onsubmit: () => saveSlot("STRICT"),
@@ -199,8 +192,8 @@ export function openPlan(campaignId) {
         h("p", null, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
         skippedHolidays(made.skippedHolidays),
         made.conflicts.length > 0 && [h("p", null, t("plan.skipped", { count: made.conflicts.length })), conflictList(made.conflicts)])),
-      !slots ? bones(6) : all.length > 0 && [selection(), table(all)],
-    );
+      !slots ? bones(6) : all.length > 0 && [selection(), table({ "aria-labelledby": "courses" }, columns(), list("tbody", { role: "rowgroup" }, tableRows(all)))],
+    ], { actions: toggleButton(t("plan.add"), panel === "slot", () => show("slot")) });
   }
 
   /** What can be done with the selected slots. */
@@ -222,18 +215,8 @@ export function openPlan(campaignId) {
     );
   }
 
-  /** @param {any[]} all */
-  function table(all) {
-    const column = (/** @type {string} */ key, /** @type {string} */ kind = "") => h("th", { role: "columnheader", scope: "col", class: kind || null }, t(key));
-    return h(
-      "div",
-      { class: "frame", "data-key": "table" },
-      h("table", { class: "table", role: "table", "aria-labelledby": "courses" },
-        h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
-          h("th", { role: "columnheader", scope: "col" }, h("span", { class: "vh" }, t("plan.select"))),
-          column("plan.course"), column("plan.when"), column("plan.where"), column("plan.places", "num"), column("plan.taken", "num"), column("plan.state"))),
-        list("tbody", { role: "rowgroup" }, tableRows(all))),
-    );
+  function columns() {
+    return [column(hidden(t("plan.select"))), column(t("plan.course")), column(t("plan.when")), column(t("plan.where")), column(t("plan.places"), "num"), column(t("plan.taken"), "num"), column(t("plan.state"))];
   }
 
   /** Return a row for each slot, and one for the dates of a series until they are asked for. @param {any[]} all */
@@ -266,11 +249,11 @@ export function openPlan(campaignId) {
     } });
     const free = ids.length > 1 ? dates : [slot];
     const sum = (/** @type {(each: any) => number} */ value) => free.reduce((total, each) => total + value(each), 0);
-    const toggle = dates.length > 0 && button("plain", t(isOpen ? "plan.lessDates" : "plan.dates", { count: dates.length }), () => {
+    const toggle = dates.length > 0 && toggleButton(t(isOpen ? "plan.lessDates" : "plan.dates", { count: dates.length }), isOpen, () => {
       if (isOpen) expanded.delete(slot.seriesId);
       else expanded.add(slot.seriesId);
       redraw();
-    }, { "aria-expanded": String(isOpen) });
+    }, "plain");
     const meetings = slot.meetings.length > 1 && h("span", { class: "small soft" }, t("plan.meetings", { count: slot.meetings.length }));
     return h(
       "tr",
@@ -279,8 +262,8 @@ export function openPlan(campaignId) {
       h("th", { role: "rowheader", scope: "row" }, h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title), slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", "))),
       h("td", { role: "cell", class: "wide" }, slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `, dates.length && !isOpen ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone), meetings, toggle && [" ", toggle]),
       h("td", { role: "cell", class: "where" }, whereOf(slot) || h("span", { class: "soft" }, "–")),
-      h("td", { role: "cell", class: "num", "data-label": t("plan.places") }, number(sum((each) => each.capacity))),
-      h("td", { role: "cell", class: "num", "data-label": t("plan.taken") }, number(sum((each) => each.capacity - each.remaining)), slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength }))),
+      countCell(t("plan.places"), number(sum((each) => each.capacity))),
+      countCell(t("plan.taken"), number(sum((each) => each.capacity - each.remaining)), slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength }))),
       h("td", { role: "cell" }, stateOf(free)),
     );
   }
@@ -292,7 +275,7 @@ export function openPlan(campaignId) {
       exportButtons(actions, campaignId, t("plan.export")),
       h("div", { class: "row even" },
         letter.button(),
-        button("second", t("orga.copy"), () => show("copy"), { "aria-expanded": String(panel === "copy") }),
+        toggleButton(t("orga.copy"), panel === "copy", () => show("copy")),
         site.sendsMail && h("a", { class: "btn second", href: `#/mail/texts/${campaignId}` }, t("plan.mails")),
         campaign.published && actions.button("unpublish", "second", [t("plan.unpublish")], unpublish),
         actions.askingButton("delete", [t("plan.delete")], t("plan.deleteQuestion", { name: campaign.name }), t("plan.delete"), remove)),

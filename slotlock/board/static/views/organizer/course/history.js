@@ -6,6 +6,7 @@ import { button } from "../../../parts.js";
 import { deviceZone, t } from "../../../text.js";
 import { durationOf } from "../forms/duration.js";
 import { whenOf } from "../forms/localtime.js";
+import { toggleButton } from "../parts.js";
 
 const HISTORY_PAGE = 20;
 
@@ -49,7 +50,7 @@ export function slotHistory(slotId) {
     return h(
       "section",
       { class: "stack", "data-key": "history", "aria-labelledby": "history" },
-      h("div", { class: "row" }, h("h2", { id: "history" }, t("history.title")), button("plain", t(isOpen ? "history.hide" : "history.show"), toggle, { "aria-expanded": String(isOpen) })),
+      h("div", { class: "row" }, h("h2", { id: "history" }, t("history.title")), toggleButton(t(isOpen ? "history.hide" : "history.show"), isOpen, toggle, "plain")),
       isOpen && list("ol", { class: "log long" }, entries.map(row)),
       isOpen && after && h("p", null, button("second", t("history.more"), () => read(after))),
     );

@@ -3,12 +3,11 @@
 import { say } from "../../../app.js";
 import { now } from "../../../clock.js";
 import { h, redraw } from "../../../kernel.js";
-import { button } from "../../../parts.js";
 import { t } from "../../../text.js";
 import { Form } from "../forms/form.js";
 import { DAY_MS, fromLocal, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { loadResources, resourceField } from "../forms/resources.js";
-
+import { toggleButton } from "../parts.js";
 
 /** @param {() => any[]} datesOf returns the slots of the series @param {() => any} reload */
 export function mover(datesOf, reload) {
@@ -96,7 +95,7 @@ export function mover(datesOf, reload) {
     return h(
       "section",
       { class: "stack", "data-key": "move", "aria-label": t("move.title") },
-      h("p", null, button("second", t("move.title"), () => toggle(slot), { "aria-expanded": String(Boolean(form)) })),
+      h("p", null, toggleButton(t("move.title"), form, () => toggle(slot))),
       current && current.render(t("move.title"), [
         current.field("from", { options, onchange: choose, help: current.help(slot.seriesId ? "series" : "course") }),
         h("div", { class: "columns" }, current.time("startTime", slot.timeZone), current.time("endTime", slot.timeZone, { label: t("slotForm.endTime") })),

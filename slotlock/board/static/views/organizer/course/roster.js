@@ -7,7 +7,9 @@ import { bones, button, icon, whose } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t, timeOf } from "../../../text.js";
 import { Actions } from "../forms/actions.js";
+import { input } from "../forms/form.js";
 import { whenOf } from "../forms/localtime.js";
+import { section, toggleButton, withCount } from "../parts.js";
 import { userPicker } from "./userpicker.js";
 
 /** @param {string} slotId @param {() => any} reload */
@@ -78,15 +80,15 @@ export function roster(slotId, reload) {
   function mover(booking) {
     if (!targets) return slot.campaign ? bones(1) : h("p", { class: "soft" }, t("roster.nowhere"));
     const key = `move ${booking.id}`;
-    const option = (/** @type {any} */ each) => h("option", { value: each.id, selected: each.id === target }, `${each.title} · ${whenOf(each.startTime, each.timeZone)} · ${t("state.free", { free: each.remaining, all: each.capacity, count: each.remaining })}`);
+    const options = [["", t("roster.choose")], ...targets.map((each) => [each.id, `${each.title} · ${whenOf(each.startTime, each.timeZone)} · ${t("state.free", { free: each.remaining, all: each.capacity, count: each.remaining })}`])];
     return h(
       "div",
       { class: "row whole" },
       h("label", { for: "move-to" }, t("roster.moveTo")),
-      h("select", { class: "input fit", id: "move-to", onchange: (/** @type {any} */ event) => {
+      input(target, { class: "input fit", id: "move-to", options, onchange: (/** @type {any} */ event) => {
         target = event.target.value;
         redraw();
-      } }, h("option", { value: "" }, t("roster.choose")), targets.map(option)),
+      } }),
       target && actions.button(key, "", [t("roster.move")], async () => {
         const input = { bookingId: booking.id, slotId: target, idempotencyKey: newKey() };
         if (!(await actions.run(key, "moveBooking", { input }, t("roster.moved", { name: booking.user?.name })))) return;
@@ -121,7 +123,7 @@ export function roster(slotId, reload) {
           slot.status !== "CANCELLED" && status(booking),
           slot.status !== "CANCELLED" && h("div", { class: "row" },
             isHeld && actions.button(`confirm ${booking.id}`, "second", [t("action.confirm"), whose(name)], () => change(`confirm ${booking.id}`, "confirmBooking", { id: booking.id, key: newKey() }, t("roster.booked", { name }))),
-            button("second", [t("roster.move"), whose(name)], () => startMove(booking), { "aria-expanded": String(moving === booking.id) }),
+            toggleButton([t("roster.move"), whose(name)], moving === booking.id, () => startMove(booking)),
             actions.askingButton(key, [t("roster.cancel"), whose(name)], t("roster.cancelQuestion", { name }), t("roster.cancelYes"), () => change(key, "cancelBooking", { id: booking.id, key: newKey() }, t("roster.cancelled", { name })), "plain quiet")),
           actions.problem(`confirm ${booking.id}`),
           moving === booking.id && mover(booking),
@@ -155,6 +157,12 @@ export function roster(slotId, reload) {
     };
   }
 
+  function toggleAdding() {
+    isAdding = !isAdding;
+    picker.clear();
+    if (isAdding) requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById("user-search")?.focus()));
+  }
+
   /** @param {any} current the slot */
   function render(current) {
     slot = current;
@@ -162,17 +170,11 @@ export function roster(slotId, reload) {
     return h(
       "div",
       { class: "stack loose", "data-key": "people" },
-      h("section", { class: "stack", "aria-labelledby": "roster" },
-        h("div", { class: "row" },
-          h("h2", { id: "roster" }, t(slot.status === "CANCELLED" ? "roster.ended" : "roster.title"), " ", h("span", { class: "soft" }, bookings ? String(order.length) : "")),
-          slot.status === "PUBLISHED" && h("div", { class: "row push" }, button("second", t("roster.add"), () => {
-            isAdding = !isAdding;
-            picker.clear();
-            if (isAdding) requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById("user-search")?.focus()));
-          }, { "aria-expanded": String(isAdding) }))),
+      section("roster", withCount(t(slot.status === "CANCELLED" ? "roster.ended" : "roster.title"), bookings && String(order.length)), [
         isAdding && slot.status === "PUBLISHED" && picker.render(),
-        !bookings ? bones(4) : order.length ? list("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty"))),
-      waiting.length > 0 && h("section", { class: "stack", "aria-labelledby": "waiting" }, h("h2", { id: "waiting" }, t("roster.waiting"), " ", h("span", { class: "soft" }, String(waiting.length))), list("ol", { class: "frame list" }, waiting.map(waitingRow))),
+        !bookings ? bones(4) : order.length ? list("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty")),
+      ], { actions: slot.status === "PUBLISHED" && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
+      waiting.length > 0 && section("waiting", withCount(t("roster.waiting"), String(waiting.length)), [list("ol", { class: "frame list" }, waiting.map(waitingRow))]),
     );
   }
 

@@ -10,6 +10,7 @@ import { Form, zoneText } from "../forms/form.js";
 import { holidayField, loadHolidayLists, skippedHolidays } from "../forms/holidays.js";
 import { fromLocal, isPast, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { Actions, conflictList } from "../forms/actions.js";
+import { section, toggleButton, withCount } from "../parts.js";
 
 /** @param {() => any} reload */
 export function series(reload) {
@@ -94,10 +95,7 @@ export function series(reload) {
     if (!slot.seriesId) return null;
     const conflicts = form?.refusal?.conflicts ?? [];
     const booked = actions.problems.get("removeDates")?.slots ?? [];
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "dates", "data-key": "dates" },
-      h("div", { class: "row" }, h("h2", { id: "dates" }, t("series.title"), " ", h("span", { class: "soft" }, String(dates.length))), h("div", { class: "row push" }, button("second", t("series.add"), toggle, { "aria-expanded": String(Boolean(form)) }))),
+    return section("dates", withCount(t("series.title"), String(dates.length)), [
       form && form.render(t("series.add"), [
         form.rows("starts", t("series.another"), nextAfter, { at: { type: "datetime-local", label: t("slotForm.startTime") } }, { help: zoneText(slot.timeZone) }),
         holidayField(form),
@@ -119,7 +117,7 @@ export function series(reload) {
       booked.length > 0 && selected.size > 0 && h("div", { class: "notice wait" }, icon("people"), h("div", { class: "stack tight" },
         h("ul", null, booked.map((/** @type {any} */ each) => h("li", null, whenOf(each.startTime, each.timeZone)))),
         h("p", null, actions.button("cancelDates", "final", [t("series.cancelBooked")], () => remove(true))))),
-    );
+    ], { actions: toggleButton(t("series.add"), form, toggle) });
   }
 
   function nextAfter() {

@@ -3,8 +3,9 @@
 import { say, site } from "../../../app.js";
 import { run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon, notice } from "../../../parts.js";
+import { icon, notice } from "../../../parts.js";
 import { t } from "../../../text.js";
+import { toggleButton } from "../parts.js";
 import { Form } from "./form.js";
 
 /** @param {{slotId: string} | {campaignId: string}} audience */
@@ -76,7 +77,7 @@ export function announcer(audience) {
 
   return {
     /** The button that opens the form; nothing on a site without mail. */
-    button: () => site.sendsMail && button("second", t("announce.title"), toggle, { "aria-expanded": String(Boolean(form)) }),
+    button: () => site.sendsMail && toggleButton(t("announce.title"), form, toggle),
     render() {
       if (sent) return notice("yours", "tick", sent);
       if (!form) return null;

@@ -339,7 +339,7 @@ export class Form {
 const PLACES = { count: "noShowCount", days: "noShowDays", eligibleGroups: "groups", resourceIds: "resources", resource: "resources", rrule: "last", until: "last", weekly: "weekly", timetable: "weekly", extra: "extra", first: "first", startTimes: "starts" };
 
 /** Return an input, or a choice if there are options, each a value and its text. @param {any} value @param {Record<string, any>} attributes */
-function input(value, { options, tag = options ? "select" : "input", ...others }) {
+export function input(value, { options, tag = options ? "select" : "input", ...others }) {
   return h(tag, { class: "input", ...(!options && { value: value ?? "", "data-controlled": true }), ...others }, options && optionsOf(options, value));
 }
 

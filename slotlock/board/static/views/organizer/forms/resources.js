@@ -5,8 +5,9 @@ import { button, icon } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t } from "../../../text.js";
 import { answer, why } from "./actions.js";
+import { input } from "./form.js";
 
-export const KINDS = ["ROOM", "STAFF", "EQUIPMENT", "OTHER"];
+const KINDS = ["ROOM", "STAFF", "EQUIPMENT", "OTHER"];
 const MOST_SHOWN = 10;
 
 /** All resources by name; null until they are read. @type {any[] | null} */
@@ -21,6 +22,11 @@ export async function loadResources() {
     if (!(/** @type {any} */ (error).code)) throw error;
   }
   redraw();
+}
+
+/** Return the choice of a kind. @returns {Array<[string, string]>} */
+export function kindOptions() {
+  return KINDS.map((kind) => [kind, t(`resources.${kind}`)]);
 }
 
 /**
@@ -44,7 +50,6 @@ export function resourceField(form) {
   };
   const id = form.id("resourceText");
   const error = form.errors.resources;
-  const kinds = KINDS.map((kind) => h("option", { value: kind, selected: kind === (form.values.resourceKind ?? "ROOM") }, t(`resources.${kind}`)));
   return h(
     "div",
     { class: "field", "data-key": id },
@@ -54,8 +59,8 @@ export function resourceField(form) {
         form.set("resources", chosen.filter((/** @type {any} */ other) => other.id !== each.id));
         redraw();
       }, { "aria-label": `${each.name}${t("whose", { name: t("form.remove") })}` })))),
-    chosen.length < MOST_SHOWN && h("input", {
-      class: "input", id, name: "resourceText", list: `${id}-list`, value: form.values.resourceText ?? "", "data-controlled": true, autocomplete: "off",
+    chosen.length < MOST_SHOWN && input(form.values.resourceText, {
+      id, name: "resourceText", list: `${id}-list`, autocomplete: "off",
       "aria-describedby": error ? `${id}-error` : `${id}-help`, "aria-invalid": error ? "true" : null,
       oninput: (/** @type {any} */ event) => {
         form.set("resourceText", event.target.value);
@@ -73,7 +78,7 @@ export function resourceField(form) {
     h("p", { class: "small soft", id: `${id}-help` }, t("slotForm.resourcesHelp")),
     typed && found && h("p", { "data-key": "add" }, button("second", t("slotForm.addResource", { name: found.name }), () => add(found))),
     typed && !found && resources && h("div", { class: "row", "data-key": "create" },
-      h("select", { class: "input fit", "aria-label": t("resources.kind"), onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value) }, kinds),
+      input(form.values.resourceKind ?? "ROOM", { class: "input fit", options: kindOptions(), "aria-label": t("resources.kind"), onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value) }),
       button("second", t("slotForm.createResource", { name: typed }), create)),
     error && h("p", { class: "error", id: `${id}-error` }, icon("warning"), h("span", null, error)),
   );
