@@ -2,7 +2,7 @@
 /** A course of an organizer: who has a place and who waits, its dates, its facts and its history. */
 import { go, say, site } from "../../app.js";
 import { now } from "../../clock.js";
-import { run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure } from "../../parts.js";
 import { whereOf } from "../../rows.js";
@@ -52,8 +52,7 @@ export function openCourse(part) {
       if (!slot) return;
       await Promise.all([people.load(slot), dates.load(slot), log.load()]);
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
-      if (!(/** @type {any} */ (caught).code)) throw caught;
+      error = codeOf(caught);
     } finally {
       redraw();
     }
@@ -105,7 +104,7 @@ export function openCourse(part) {
           slot.status === "DRAFT" && actions.button("publishSlot", "second", [t("course.publish")], () => change("publishSlot", t("course.published")))),
       ),
       actions.problem("publishSlot"),
-      form && form.render(t("course.edit"), slotFields(form, slot), { submit: t("form.save"), onsubmit: save, oncancel: edit }),
+      form && form.render(t("course.edit"), slotFields(form, slot), { onsubmit: save, oncancel: edit }),
       slot.status !== "CANCELLED" && h("div", { class: "stack tight" }, level(taken, slot.capacity), h("p", null, h("strong", null, t("orga.taken", { taken, count: slot.capacity })), slot.waitlistLength > 0 && t("state.waitingCount", { count: slot.waitlistLength })), limits()),
       slot.description && h("p", { class: "text" }, slot.description),
     ];

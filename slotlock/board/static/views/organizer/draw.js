@@ -1,6 +1,6 @@
 // @ts-check
 /** The draw of a campaign: its settings, the demand, a preview, and its steps up to the record. */
-import { run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, icon, notice } from "../../parts.js";
 import { deviceZone, errorText, number, t } from "../../text.js";
@@ -8,7 +8,7 @@ import { saveRecord } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
 import { COUNT, Form, input } from "./forms/form.js";
-import { fromLocal, plusDays, toLocal, whenOf } from "./forms/localtime.js";
+import { plusDays, toLocal, whenOf } from "./forms/localtime.js";
 import { countTable, section } from "./parts.js";
 
 const READ_DRAW_AGAIN_MS = 2000;
@@ -35,7 +35,7 @@ export function openDraw(campaignId) {
       data = await run("drawOfCampaign", { campaign: campaignId });
       error = data.campaign ? "" : "CAMPAIGN_NOT_FOUND";
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      error = codeOf(caught);
     }
     redraw();
   }
@@ -51,12 +51,11 @@ export function openDraw(campaignId) {
 
   function edit() {
     const draw = data.draw?.state === "COLLECTING" ? data.draw : null;
-    const now = toLocal(Date.parse(data.serverTime), deviceZone);
     form = new Form("draw", {
-      wishesUntil: draw ? toLocal(Date.parse(draw.wishesUntil), deviceZone) : plusDays(now, 7),
+      wishesUntil: draw ? toLocal(draw.wishesUntil, deviceZone) : plusDays(toLocal(data.serverTime, deviceZone), 7),
       method: draw?.method ?? "ROUNDS",
       showsDemand: draw?.showsDemand ?? true,
-      leftoversOpenAt: draw?.leftoversOpenAt ? toLocal(Date.parse(draw.leftoversOpenAt), deviceZone) : "",
+      leftoversOpenAt: toLocal(draw?.leftoversOpenAt, deviceZone),
       joinsWaitlists: draw?.joinsWaitlists ?? true,
     });
     redraw();
@@ -71,9 +70,8 @@ export function openDraw(campaignId) {
   async function save() {
     const current = /** @type {Form} */ (form);
     const saved = await current.send("configureDraw", () => {
-      const { wishesUntil, method, showsDemand, leftoversOpenAt, joinsWaitlists } = current.values;
-      if (!wishesUntil) current.missing("wishesUntil");
-      return { input: { campaignId, wishesUntil: fromLocal(wishesUntil, deviceZone), method, showsDemand, joinsWaitlists, leftoversOpenAt: leftoversOpenAt ? fromLocal(leftoversOpenAt, deviceZone) : null } };
+      const leftoversOpenAt = current.text("leftoversOpenAt") && current.instant("leftoversOpenAt", deviceZone);
+      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", deviceZone), leftoversOpenAt } };
     });
     if (!saved) return;
     close();
@@ -105,7 +103,7 @@ export function openDraw(campaignId) {
     try {
       preview = (await run("previewDraw", { campaign: campaignId, seed, maxBookings: most === "" ? null : Number(most), capacities })).previewDraw;
     } catch (caught) {
-      preview = { code: /** @type {any} */ (caught).code ?? "INTERNAL" };
+      preview = { code: codeOf(caught) };
     }
     isPreviewing = false;
     redraw();
@@ -120,7 +118,7 @@ export function openDraw(campaignId) {
       current.check("showsDemand"),
       current.check("joinsWaitlists"),
       current.time("leftoversOpenAt", deviceZone),
-    ], { submit: t("form.save"), onsubmit: save, oncancel: close });
+    ], { onsubmit: save, oncancel: close });
   }
 
   /** The steps of the draw, and what can be done next. */

@@ -6,7 +6,7 @@ import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, failure, hidden, notice, whose } from "../../parts.js";
 import { opening } from "../../rows.js";
 import { readAll } from "../../store.js";
-import { compareNames, countdown, deviceZone, format, number, shortDayOf, shortOf, t, timeOf } from "../../text.js";
+import { compareNames, countdown, deviceZone, number, shortDayOf, shortOf, t, timeFormat, timeOf } from "../../text.js";
 import { editText } from "./course/history.js";
 import { saveCsv } from "./files.js";
 import { level, section } from "./parts.js";
@@ -93,7 +93,7 @@ export function openMonitor(campaignId) {
       unplaced = await readAll("unplaced", { campaign: campaignId }, "unplaced");
       unplacedState = "";
     } catch (caught) {
-      unplacedState = /** @type {any} */ (caught).code ?? "INTERNAL";
+      unplacedState = codeOf(caught);
     }
     redraw();
   }
@@ -260,7 +260,7 @@ function when(at) {
 
 /** Return a time of day, as 15:00:07. @param {string | number} at */
 function secondOf(at) {
-  return format(deviceZone, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(at));
+  return timeFormat(deviceZone, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(at));
 }
 
 /** Return what happened. @param {any} entry of the audit log */

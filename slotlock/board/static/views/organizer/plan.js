@@ -2,19 +2,19 @@
 /** A campaign of an organizer: its settings, its courses, and what is missing before everybody sees it. */
 import { go, say, site } from "../../app.js";
 import { now } from "../../clock.js";
-import { run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, hidden, icon } from "../../parts.js";
 import { whereOf } from "../../rows.js";
-import { oneAtATime, readAll } from "../../store.js";
-import { compareNames, deviceZone, number, shortOf, t } from "../../text.js";
-import { Actions, conflictList, why } from "./forms/actions.js";
+import { oneAtATime } from "../../store.js";
+import { deviceZone, number, shortOf, t } from "../../text.js";
+import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
+import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
 import { stateTag } from "./campaigns.js";
 import { copyForm, copyPanel } from "./forms/copy.js";
 import { exportButtons } from "./forms/exports.js";
-import { skippedHolidays } from "./forms/holidays.js";
 import { limitTexts } from "./forms/limits.js";
 import { shortWhenOf, whenOf } from "./forms/localtime.js";
 import { column, countCell, section, table, toggleButton, withCount, zoneNote } from "./parts.js";
@@ -54,14 +54,12 @@ export function openPlan(campaignId) {
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
       redraw();
       if (!campaign) return;
-      const found = await Promise.all(["PUBLISHED", "DRAFT", "CANCELLED"].map((status) => readAll("planSlots", { campaign: campaignId, status }, "slots")));
-      slots = found.flat().sort((a, b) => a.startTime.localeCompare(b.startTime) || compareNames(a.title, b.title));
-      for (const id of selected) if (!slots.some((slot) => slot.id === id)) selected.delete(id);
+      const found = (slots = await readSlots("planSlots", { campaign: campaignId }));
+      for (const id of selected) if (!found.some((slot) => slot.id === id)) selected.delete(id);
       redraw();
-      checks = await readChecks(campaign, slots.filter((slot) => slot.status !== "CANCELLED"), zone());
+      checks = await readChecks(campaign, found.filter((slot) => slot.status !== "CANCELLED"), zone());
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
-      if (!(/** @type {any} */ (caught).code)) throw caught;
+      error = codeOf(caught);
     } finally {
       redraw();
     }
@@ -159,7 +157,7 @@ export function openPlan(campaignId) {
           campaign.published ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor")) : actions.button("publish", "", [t("plan.publish")], publish)),
       ),
       actions.problem("publish"),
-      panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { submit: t("form.save"), onsubmit: saveSettings, oncancel: () => show("settings") }),
+      panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { onsubmit: saveSettings, oncancel: () => show("settings") }),
     ];
   }
 
@@ -180,18 +178,14 @@ export function openPlan(campaignId) {
   function slotsSection() {
     const all = slots ?? [];
     const count = courseCount(all.filter((slot) => slot.status !== "CANCELLED"));
-    const conflicts = form?.refusal?.conflicts ?? [];
     return section("courses", withCount(t("plan.courses"), number(count)), [
       panel === "slot" && form.render(t("plan.add"), slotFields(form, null), {
         submit: t(form.values.form === "series" ? "plan.createSeries" : "plan.create"),
         onsubmit: () => saveSlot("STRICT"),
         oncancel: () => show("slot"),
-        more: conflicts.length > 0 && h("div", { class: "stack tight" }, conflictList(conflicts), h("p", null, button("second", t("plan.skip", { count: conflicts.length }), () => saveSlot("SKIP_CONFLICTS")))),
+        more: conflictsOf(form, () => saveSlot("SKIP_CONFLICTS")),
       }),
-      made && h("div", { class: "notice yours", role: "status" }, icon("tick"), h("div", { class: "stack tight" },
-        h("p", null, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
-        skippedHolidays(made.skippedHolidays),
-        made.conflicts.length > 0 && [h("p", null, t("plan.skipped", { count: made.conflicts.length })), conflictList(made.conflicts)])),
+      made && datesNotice(made, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
       !slots ? bones(6) : all.length > 0 && [selection(), table({ "aria-labelledby": "courses" }, columns(), list("tbody", { role: "rowgroup" }, tableRows(all)))],
     ], { actions: toggleButton(t("plan.add"), panel === "slot", () => show("slot")) });
   }

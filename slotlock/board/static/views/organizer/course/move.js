@@ -7,6 +7,7 @@ import { t } from "../../../text.js";
 import { Form } from "../forms/form.js";
 import { DAY_MS, fromLocal, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { loadResources, resourceField } from "../forms/resources.js";
+import { changedTimes, isSame, timetableOf } from "../forms/slotform.js";
 import { toggleButton } from "../parts.js";
 
 /** @param {() => any[]} datesOf returns the slots of the series @param {() => any} reload */
@@ -28,7 +29,7 @@ export function mover(datesOf, reload) {
       from: first.id,
       startTime: toLocal(first.startTime, slot.timeZone),
       endTime: toLocal(first.endTime, slot.timeZone),
-      location: first.location ?? "",
+      location: first.location,
       resources: first.resources ?? [],
       resourceText: "",
     };
@@ -45,14 +46,16 @@ export function mover(datesOf, reload) {
   /** Return the change of the slots of a series from one on. @param {Form} current @param {any} slot */
   function changedSeries(current, slot) {
     const before = movable(slot).find((each) => each.id === current.values.from);
-    const startTime = current.instant("startTime", slot.timeZone, before.startTime);
-    const endTime = current.instant("endTime", slot.timeZone, before.endTime);
-    const isMoved = startTime !== before.startTime || endTime !== before.endTime;
     const location = current.text("location");
-    const resourceIds = current.values.resources.map((/** @type {any} */ each) => each.id);
-    const isSameRoom = String(resourceIds) === String(before.resources.map((/** @type {any} */ each) => each.id));
+    const { resources } = current.values;
     if (current.text("resourceText")) current.fail("resources", t("slotForm.resourceOpen"));
-    return { slotId: before.id, scope: "THIS_AND_FOLLOWING", ...(isMoved && { startTime, endTime }), ...(location !== (before.location ?? null) && { location }), ...(!isSameRoom && { resourceIds }) };
+    return {
+      slotId: before.id,
+      scope: "THIS_AND_FOLLOWING",
+      ...changedTimes(current, before, slot.timeZone),
+      ...(location !== before.location && { location }),
+      ...(!isSame(resources, before.resources) && { resourceIds: resources.map((/** @type {any} */ each) => each.id) }),
+    };
   }
 
   /** Return the new meetings of a course: those of the same weekday and time move by the same days and to the same time. @param {Form} current @param {any} slot */
@@ -68,8 +71,7 @@ export function mover(datesOf, reload) {
       if (!start || !end) current.fail("startTime", t(startTime && endTime ? "form.gap" : "form.missing"));
       return { startTime: start, endTime: end };
     });
-    const days = extra.map((/** @type {any} */ each) => each.startTime && local(each.startTime).slice(0, 10)).sort();
-    return { slotId: slot.id, timetable: { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra } };
+    return { slotId: slot.id, timetable: timetableOf(extra, zone) };
   }
 
   /** @param {any} slot */

@@ -2,7 +2,7 @@
 /** Who has a place in a course and who waits, and what an organizer does for them. */
 import { newKey } from "../../../client.js";
 import { now } from "../../../clock.js";
-import { h, list, redraw } from "../../../kernel.js";
+import { h, redraw } from "../../../kernel.js";
 import { bones, button, icon, whose } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t, timeOf } from "../../../text.js";
@@ -111,24 +111,18 @@ export function roster(slotId, reload) {
       booking.waitedSince && t("roster.fromList"),
       ...booking.overriddenRefusals.map((/** @type {string} */ each) => t(`passed.${each}`, {}, each)),
     ];
-    const isHeld = booking.status === "HELD";
-    return {
-      key: booking.id,
-      signature: JSON.stringify([booking, slot.status, moving === booking.id && [targets, target], actions.asking === key, [...actions.problems.keys()].filter((each) => each.endsWith(booking.id)), actions.running.endsWith(booking.id)]),
-      build: () =>
-        h(
-          "li",
-          { "data-key": booking.id },
-          h("p", null, h("strong", null, name), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-          slot.status !== "CANCELLED" && status(booking),
-          slot.status !== "CANCELLED" && h("div", { class: "row" },
-            isHeld && actions.button(`confirm ${booking.id}`, "second", [t("action.confirm"), whose(name)], () => change(`confirm ${booking.id}`, "confirmBooking", { id: booking.id, key: newKey() }, t("roster.booked", { name }))),
-            toggleButton([t("roster.move"), whose(name)], moving === booking.id, () => startMove(booking)),
-            actions.askingButton(key, [t("roster.cancel"), whose(name)], t("roster.cancelQuestion", { name }), t("roster.cancelYes"), () => change(key, "cancelBooking", { id: booking.id, key: newKey() }, t("roster.cancelled", { name })), "plain quiet")),
-          actions.problem(`confirm ${booking.id}`),
-          moving === booking.id && mover(booking),
-        ),
-    };
+    return h(
+      "li",
+      { "data-key": booking.id },
+      h("p", null, h("strong", null, name), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
+      slot.status !== "CANCELLED" && status(booking),
+      slot.status !== "CANCELLED" && h("div", { class: "row" },
+        booking.status === "HELD" && actions.button(`confirm ${booking.id}`, "second", [t("action.confirm"), whose(name)], () => change(`confirm ${booking.id}`, "confirmBooking", { id: booking.id, key: newKey() }, t("roster.booked", { name }))),
+        toggleButton([t("roster.move"), whose(name)], moving === booking.id, () => startMove(booking)),
+        actions.askingButton(key, [t("roster.cancel"), whose(name)], t("roster.cancelQuestion", { name }), t("roster.cancelYes"), () => change(key, "cancelBooking", { id: booking.id, key: newKey() }, t("roster.cancelled", { name })), "plain quiet")),
+      actions.problem(`confirm ${booking.id}`),
+      moving === booking.id && mover(booking),
+    );
   }
 
   /** @param {any} booking */
@@ -144,17 +138,12 @@ export function roster(slotId, reload) {
     const key = `leave ${entry.id}`;
     const name = entry.user?.name ?? "";
     const notes = [t("roster.since", { time: whenOf(entry.since, slot.timeZone) }), entry.waitlistedBy && t("roster.by", { name: entry.waitlistedBy.name })];
-    return {
-      key: entry.id,
-      signature: JSON.stringify([entry, actions.asking === key, actions.problems.has(key), actions.running === key]),
-      build: () =>
-        h(
-          "li",
-          { "data-key": entry.id },
-          h("p", null, h("strong", null, `${entry.position}. ${name}`), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-          entry.user && actions.askingButton(key, [t("roster.takeOff"), whose(name)], t("roster.takeOffQuestion", { name }), t("roster.takeOff"), () => change(key, "leaveWaitlistFor", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })), "plain quiet"),
-        ),
-    };
+    return h(
+      "li",
+      { "data-key": entry.id },
+      h("p", null, h("strong", null, `${entry.position}. ${name}`), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
+      entry.user && actions.askingButton(key, [t("roster.takeOff"), whose(name)], t("roster.takeOffQuestion", { name }), t("roster.takeOff"), () => change(key, "leaveWaitlistFor", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })), "plain quiet"),
+    );
   }
 
   function toggleAdding() {
@@ -172,9 +161,9 @@ export function roster(slotId, reload) {
       { class: "stack loose", "data-key": "people" },
       section("roster", withCount(t(slot.status === "CANCELLED" ? "roster.ended" : "roster.title"), bookings && String(order.length)), [
         isAdding && slot.status === "PUBLISHED" && picker.render(),
-        !bookings ? bones(4) : order.length ? list("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty")),
+        !bookings ? bones(4) : order.length ? h("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty")),
       ], { actions: slot.status === "PUBLISHED" && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
-      waiting.length > 0 && section("waiting", withCount(t("roster.waiting"), String(waiting.length)), [list("ol", { class: "frame list" }, waiting.map(waitingRow))]),
+      waiting.length > 0 && section("waiting", withCount(t("roster.waiting"), String(waiting.length)), [h("ol", { class: "frame list" }, waiting.map(waitingRow))]),
     );
   }
 

@@ -51,11 +51,6 @@ export function taken(conflict) {
   return t("why.RESOURCE_TAKEN", { resource: resourceName, title: other.title, time: whenOf(meeting.startTime, other.timeZone) });
 }
 
-/** Return a list of dates on which a room is taken. @param {any[]} conflicts */
-export function conflictList(conflicts) {
-  return h("ul", { class: "stack tight" }, conflicts.map((conflict) => h("li", null, taken(conflict))));
-}
-
 /** The actions of a view: at most one runs, and each problem is kept with the key of its action. */
 export class Actions {
   number = (created += 1);

@@ -2,30 +2,23 @@
 /** The settings of a campaign as a form. */
 import { site } from "../../../app.js";
 import { h } from "../../../kernel.js";
-import { durationValues } from "./duration.js";
 import { COUNT, Form } from "./form.js";
 import { isPast, toLocal } from "./localtime.js";
 
 /** Return the form of a campaign, or of a new one. @param {any} campaign or null @param {string} zone of its times */
 export function campaignForm(campaign, zone) {
-  const local = (/** @type {string | null | undefined} */ at) => (at ? toLocal(at, zone) : "");
   return new Form("campaignForm", {
-    name: campaign?.name ?? "",
-    description: campaign?.description ?? "",
-    mailNote: campaign?.mailNote ?? "",
-    opensAt: local(campaign?.opensAt),
-    closesAt: local(campaign?.closesAt),
-    cancelUntil: local(campaign?.cancelUntil),
-    groups: (campaign?.eligibleGroups ?? []).map((/** @type {string[]} */ set) => set.join(", ")).join("\n"),
-    maxBookings: campaign?.maxBookings ?? "",
-    forbidOverlap: campaign?.forbidOverlap ?? true,
-    requireVerifiedEmail: campaign?.requireVerifiedEmail ?? false,
-    ...durationValues("reminderMinutes", campaign?.reminderMinutes, 60),
-    openingMailHours: campaign?.openingMailHours ?? "",
+    forbidOverlap: true,
+    requireVerifiedEmail: false,
+    ...campaign,
+    opensAt: toLocal(campaign?.opensAt, zone),
+    closesAt: toLocal(campaign?.closesAt, zone),
+    cancelUntil: toLocal(campaign?.cancelUntil, zone),
+    eligibleGroups: (campaign?.eligibleGroups ?? []).map((/** @type {string[]} */ set) => set.join(", ")).join("\n"),
     isQueueOnly: campaign?.admission === "QUEUE_ONLY",
-    ...Form.limitValues("groupLimits", campaign?.groupLimits),
-    noShowCount: campaign?.noShowLimit?.count ?? "",
-    noShowDays: campaign?.noShowLimit?.days ?? "",
+    ...Form.limitValues(campaign?.groupLimits),
+    noShowCount: campaign?.noShowLimit?.count,
+    noShowDays: campaign?.noShowLimit?.days,
     allowPast: false,
   });
 }
@@ -38,8 +31,8 @@ export function campaignFields(form, zone) {
     form.field("description", { tag: "textarea", rows: 3 }),
     h("div", { class: "columns" }, form.time("opensAt", zone, { required: true }), form.time("closesAt", zone, { required: true })),
     (isPast(form.values.closesAt, zone) || form.values.allowPast) && form.check("allowPast"),
-    form.field("groups", { tag: "textarea", rows: 2 }),
-    h("div", { class: "columns" }, form.field("maxBookings", whole), form.limitOfEach("groupLimits")),
+    form.field("eligibleGroups", { tag: "textarea", rows: 2 }),
+    h("div", { class: "columns" }, form.field("maxBookings", whole), form.limitOfEach()),
     form.check("forbidOverlap"),
     form.more(["cancelUntil", "groupLimits", "noShowCount", "noShowDays", "isQueueOnly", "requireVerifiedEmail", "mailNote", "reminderMinutes", "openingMailHours"], [
       form.time("cancelUntil", zone),
@@ -47,7 +40,7 @@ export function campaignFields(form, zone) {
       (site.sendsMail || form.values.requireVerifiedEmail) && form.check("requireVerifiedEmail"),
       (site.sendsMail || form.values.mailNote) && form.field("mailNote", { tag: "textarea", rows: 3, maxlength: 1000 }),
       site.sendsMail && h("div", { class: "columns" }, form.duration("reminderMinutes"), form.field("openingMailHours", COUNT)),
-      form.limits("groupLimits"),
+      form.limits(),
       h("div", { class: "columns" }, form.field("noShowCount", whole), form.field("noShowDays", whole)),
     ]),
   ];
@@ -64,14 +57,14 @@ export function campaignInput(form, zone, campaign = null) {
     opensAt: form.instant("opensAt", zone, campaign?.opensAt),
     closesAt: form.instant("closesAt", zone, campaign?.closesAt),
     cancelUntil: form.text("cancelUntil") && form.instant("cancelUntil", zone, campaign?.cancelUntil),
-    eligibleGroups: form.values.groups.split("\n").map(groupsOf).filter((/** @type {string[]} */ set) => set.length),
+    eligibleGroups: form.values.eligibleGroups.split("\n").map(groupsOf).filter((/** @type {string[]} */ set) => set.length),
     maxBookings: form.integer("maxBookings", false),
     forbidOverlap: form.values.forbidOverlap,
     requireVerifiedEmail: form.values.requireVerifiedEmail,
-    reminderMinutes: form.minutes("reminderMinutes", false),
+    reminderMinutes: form.integer("reminderMinutes", false),
     openingMailHours: form.integer("openingMailHours", false),
     admission: form.values.isQueueOnly ? "QUEUE_ONLY" : "ANY",
-    groupLimits: form.groupLimits("groupLimits"),
+    groupLimits: form.groupLimits(),
     noShowLimit: count !== null && days !== null ? { count, days } : null,
     allowPast: form.values.allowPast,
   };

@@ -29,13 +29,7 @@ export function unitName(unit) {
   return parts.find((part) => part.type === "unit")?.value.trim() ?? unit;
 }
 
-/** Return the longest unit in which a duration is a whole number, in minutes. @param {number} minutes @param {number} ofZero the unit of no time at all */
-export function unitOf(minutes, ofZero) {
-  return minutes ? (UNITS.find(([, length]) => minutes % length === 0)?.[1] ?? 1) : ofZero;
-}
-
-/** Return the values of a duration in a form, in its longest unit. @param {string} name @param {number | null | undefined} minutes @param {number} ofZero the unit of none */
-export function durationValues(name, minutes, ofZero) {
-  const unit = unitOf(minutes ?? 0, ofZero);
-  return { [name]: minutes == null ? "" : String(minutes / unit), [`${name}Unit`]: String(unit) };
+/** Return the longest unit in which a duration is a whole number, in minutes. @param {number | null | undefined} minutes @param {number} ofNone the unit of no time at all */
+export function unitOf(minutes, ofNone) {
+  return minutes ? (UNITS.find(([, length]) => minutes % length === 0)?.[1] ?? 1) : ofNone;
 }

@@ -5,8 +5,8 @@ import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { problemText, t } from "../../../text.js";
 import { answer, why } from "./actions.js";
-import { UNITS, unitName } from "./duration.js";
-import { instantsOf, toLocal } from "./localtime.js";
+import { UNITS, unitName, unitOf } from "./duration.js";
+import { fromLocal, instantsOf, toLocal } from "./localtime.js";
 
 /** The attributes of a field for a whole number. */
 export const COUNT = { type: "number", min: 0, inputmode: "numeric" };
@@ -23,6 +23,8 @@ export class Form {
   errors = {};
   /** @type {boolean | undefined} Whether the fields that are seldom used are shown. */
   isMore;
+  /** @type {Record<string, number>} The units of durations by field, in minutes. */
+  units = {};
   key = newKey();
   number = (forms += 1);
 
@@ -118,21 +120,20 @@ export class Form {
     return this.field(name, { type: "datetime-local", onset: () => null, help, ...attributes });
   }
 
-  /** Return a field for a duration, with its unit; the values are the number and, with "Unit" after the name, the minutes of the unit. @param {string} name */
-  duration(name) {
-    const [id, unit, label, help] = [this.id(name), `${name}Unit`, this.label(name), this.help(name)];
-    const set = (/** @type {string} */ changed) => (/** @type {any} */ event) => this.set(changed, event.target.value);
+  /** Return a field for a duration, in minutes, with its unit. @param {string} name @param {number} [ofNone] the unit of no time at all, in minutes */
+  duration(name, ofNone = 60) {
+    const [id, label, help, value] = [this.id(name), this.label(name), this.help(name), this.values[name]];
+    const unit = (this.units[name] ??= unitOf(value, ofNone));
+    const oninput = (/** @type {any} */ event) => this.set(name, event.target.value && event.target.value * this.units[name]);
+    const onchange = (/** @type {any} */ event) => {
+      const [minutes, next] = [this.values[name], Number(event.target.value)];
+      this.set(name, minutes && (minutes / this.units[name]) * next);
+      this.units[name] = next;
+    };
     const options = UNITS.map(([each, minutes]) => [String(minutes), unitName(each)]).reverse();
     return this.wrap(name, h("label", { for: id }, label), h("div", { class: "duration" },
-      input(this.values[name], { id, name, ...COUNT, oninput: set(name), ...this.described(name, help) }),
-      input(this.values[unit], { class: "input fit", options, "aria-label": t("form.unit", { label }), onchange: set(unit) })), help);
-  }
-
-  /** Return a duration in minutes, null if there is none. @param {string} name @param {boolean} [isNeeded] */
-  minutes(name, isNeeded = true) {
-    const count = this.integer(name, isNeeded);
-    const minutes = count === null ? null : count * Number(this.values[`${name}Unit`]);
-    return minutes !== null && Math.abs(minutes) > MOST_NUMBER ? this.fail(name, t("form.integer")) : minutes;
+      input(value && value / unit, { id, name, ...COUNT, oninput, ...this.described(name, help) }),
+      input(String(unit), { class: "input fit", options, "aria-label": t("form.unit", { label }), onchange })), help);
   }
 
   /**
@@ -145,8 +146,7 @@ export class Form {
     const local = this.values[name];
     if (!local) return this.missing(name);
     if (original && local === toLocal(original, zone)) return original;
-    const [at] = instantsOf(local, zone);
-    return at === undefined ? this.fail(name, t("form.gap")) : new Date(at).toISOString();
+    return fromLocal(local, zone) ?? this.fail(name, t("form.gap"));
   }
 
   /** Return a whole number, null if there is none. @param {string} name @param {boolean} [isNeeded] */
@@ -154,7 +154,7 @@ export class Form {
     const text = String(this.values[name] ?? "").trim();
     if (!text) return isNeeded ? this.missing(name) : null;
     const value = Number(text);
-    return Number.isInteger(value) && Math.abs(value) <= MOST_NUMBER ? value : this.fail(name, t("form.integer"));
+    return isWhole(value) ? value : this.fail(name, t("form.integer"));
   }
 
   /** Return a text, null if it is empty. @param {string} name @param {boolean} [isNeeded] */
@@ -214,40 +214,39 @@ export class Form {
     return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(row[part], { oninput, ...this.described(name, ""), ...others }));
   }
 
-  /** Return fields that are seldom used: open from the start if one of them has a value or an error. @param {string[]} names @param {any[]} content */
+  /** Return fields that are seldom used: open from the start if one of these has a value, and if any has an error. @param {string[]} names @param {any[]} content */
   more(names, content) {
-    this.isMore ??= names.some((name) => (Array.isArray(this.values[name]) ? this.values[name].length : this.values[name]));
-    const isOpen = this.isMore || names.some((name) => this.errors[name]);
+    this.isMore ??= names.some((name) => !["", "false"].includes(String(this.values[name] ?? "")));
+    const body = h("div", { class: "stack loose" }, content);
     const ontoggle = (/** @type {any} */ event) => {
       this.isMore = event.target.open;
     };
-    return h("details", { class: "more", "data-key": this.id("more"), open: isOpen, ontoggle }, h("summary", null, t("form.more")), h("div", { class: "stack loose" }, content));
+    return h("details", { class: "more", "data-key": this.id("more"), open: this.isMore || body.querySelector(".error") !== null, ontoggle }, h("summary", null, t("form.more")), body);
   }
 
-  /** Return the field of the limit of each group; it stands where people look for the class limit. @param {string} name */
-  limitOfEach(name) {
-    return this.field(`${name}Each`, { ...COUNT, label: t("form.limitOfEach"), help: t("form.limitOfEachHelp") });
+  /** Return the field of the limit of each group; it stands where people look for the class limit. */
+  limitOfEach() {
+    return this.field("groupLimitsEach", { ...COUNT, label: t("form.limitOfEach"), help: t("form.limitOfEachHelp") });
   }
 
-  /** Return the rows of limits of other groups. @param {string} name */
-  limits(name) {
-    return this.rows(name, t("form.addLimit"), () => ({ group: "", limit: "" }), { group: { label: t("form.group") }, limit: { ...COUNT, label: t("form.limit") } }, { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") });
+  /** Return the rows of limits of other groups. */
+  limits() {
+    return this.rows("groupLimits", t("form.addLimit"), () => ({ group: "", limit: "" }), { group: { label: t("form.group") }, limit: { ...COUNT, label: t("form.limit") } }, { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") });
   }
 
-  /** Return the values of limits by group: that of each group, and those of others. @param {string} name @param {any[]} [limits] */
-  static limitValues(name, limits = []) {
-    const rows = limits.map((each) => ({ group: each.group, limit: String(each.limit) }));
-    return { [`${name}Each`]: rows.find((each) => each.group === "*")?.limit ?? "", [name]: rows.filter((each) => each.group !== "*") };
+  /** Return the values of limits by group: that of each group, and those of others. @param {any[]} [limits] */
+  static limitValues(limits = []) {
+    const others = limits.filter((each) => each.group !== "*");
+    return { groupLimitsEach: limits.find((each) => each.group === "*")?.limit, groupLimits: others.map((each) => ({ ...each })) };
   }
 
-  /** Return the limits by group as the API has them. @param {string} name */
-  groupLimits(name) {
-    const each = this.integer(`${name}Each`, false);
-    const rows = this.values[name].filter((/** @type {any} */ row) => row.group.trim() || row.limit !== "");
-    if (rows.some((/** @type {any} */ row) => !row.group.trim() || row.limit === "" || !Number.isInteger(Number(row.limit)) || Math.abs(Number(row.limit)) > MOST_NUMBER)) {
-      this.fail(name, t("form.limitRow"));
-    }
-    const others = rows.map((/** @type {any} */ row) => ({ group: row.group.trim(), limit: Number(row.limit) }));
+  /** Return the limits by group as the API has them. */
+  groupLimits() {
+    const each = this.integer("groupLimitsEach", false);
+    const others = this.values.groupLimits
+      .map((/** @type {any} */ row) => ({ group: row.group.trim(), limit: row.limit === "" ? NaN : Number(row.limit) }))
+      .filter((/** @type {any} */ row) => row.group || !Number.isNaN(row.limit));
+    if (others.some((/** @type {any} */ row) => !row.group || !isWhole(row.limit))) this.fail("groupLimits", t("form.limitRow"));
     return each === null ? others : [{ group: "*", limit: each }, ...others];
   }
 
@@ -317,9 +316,9 @@ export class Form {
    * Return the form.
    * @param {string} title
    * @param {any[]} fields
-   * @param {{submit: string, onsubmit: () => any, oncancel?: () => any, more?: any}} actions
+   * @param {{submit?: string, onsubmit: () => any, oncancel?: () => any, more?: any}} actions
    */
-  render(title, fields, { submit, onsubmit, oncancel, more }) {
+  render(title, fields, { submit = t("form.save"), onsubmit, oncancel, more }) {
     return h(
       "form",
       { class: "sheet stack loose form", id: this.id("whole"), "data-key": this.id("whole"), novalidate: true, "aria-label": title, onsubmit: (/** @type {Event} */ event) => {
@@ -336,7 +335,12 @@ export class Form {
 }
 
 /** Fields of the API that a form shows elsewhere. @type {Record<string, string>} */
-const PLACES = { count: "noShowCount", days: "noShowDays", eligibleGroups: "groups", resourceIds: "resources", resource: "resources", rrule: "last", until: "last", weekly: "weekly", timetable: "weekly", extra: "extra", first: "first", startTimes: "starts" };
+const PLACES = { count: "noShowCount", days: "noShowDays", resourceIds: "resources", resource: "resources", rrule: "last", until: "last", timetable: "weekly" };
+
+/** Whether the API takes this for a whole number. @param {number} value */
+function isWhole(value) {
+  return Number.isInteger(value) && Math.abs(value) <= MOST_NUMBER;
+}
 
 /** Return an input, or a choice if there are options, each a value and its text. @param {any} value @param {Record<string, any>} attributes */
 export function input(value, { options, tag = options ? "select" : "input", ...others }) {

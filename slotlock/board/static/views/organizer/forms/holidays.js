@@ -1,23 +1,18 @@
 // @ts-check
 /** Lists of holidays that all organizers share: a choice in forms, and a panel to enter them. */
-import { h, list, redraw } from "../../../kernel.js";
+import { h, redraw } from "../../../kernel.js";
 import { button, whose } from "../../../parts.js";
-import { readAll } from "../../../store.js";
-import { compareNames, dayOf, t } from "../../../text.js";
+import { dayOf, t } from "../../../text.js";
 import { Actions } from "./actions.js";
 import { Form } from "./form.js";
+import { readByName } from "./resources.js";
 
 /** All lists by name; null until they are read. @type {any[] | null} */
 let lists = null;
 
 /** Read all lists again. */
 export async function loadHolidayLists() {
-  try {
-    const found = (await readAll("holidayLists", {}, "holidayLists")) ?? [];
-    lists = found.sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.name, b.name));
-  } catch (error) {
-    if (!(/** @type {any} */ (error).code)) throw error;
-  }
+  lists = (await readByName("holidayLists")) ?? lists;
   redraw();
 }
 
@@ -37,8 +32,8 @@ export function skippedHolidays(dates) {
   return dates.length > 0 && h("p", null, t("holidays.skipped", { count: dates.length, days: dates.map(dayName).join("; ") }));
 }
 
-/** @param {string} day */
-function dayName(day) {
+/** Return a date as people write it. @param {string} day */
+export function dayName(day) {
   return dayOf(`${day}T12:00:00Z`, "UTC");
 }
 
@@ -110,19 +105,15 @@ export function holidayPanel() {
     return h(
       "section",
       { class: "stack", "data-key": "holidays", "aria-label": t("holidays.title") },
-      form.render(title, fields, { submit: t("form.save"), onsubmit: submit, oncancel: changed ? () => change(null) : toggle }),
-      lists && lists.length > 0 && list("ul", { class: "frame list" }, lists.map((each) => ({
-        key: each.id,
-        signature: JSON.stringify([each, actions.asking === each.id, actions.running === each.id, actions.problems.get(each.id)]),
-        build: () => h(
-          "li",
-          { "data-key": each.id },
-          h("p", null, h("strong", null, each.name), h("br"), h("span", { class: "soft" }, each.holidays.map(spanOf).join(" · "))),
-          h("div", { class: "row" },
-            button("plain", [t("course.edit"), whose(each.name)], () => change(each)),
-            actions.askingButton(each.id, [t("form.delete"), whose(each.name)], t("holidays.deleteQuestion", { name: each.name }), t("form.delete"), () => remove(each))),
-        ),
-      }))),
+      form.render(title, fields, { onsubmit: submit, oncancel: changed ? () => change(null) : toggle }),
+      lists && lists.length > 0 && h("ul", { class: "frame list" }, lists.map((each) => h(
+        "li",
+        { "data-key": each.id },
+        h("p", null, h("strong", null, each.name), h("br"), h("span", { class: "soft" }, each.holidays.map(spanOf).join(" · "))),
+        h("div", { class: "row" },
+          button("plain", [t("course.edit"), whose(each.name)], () => change(each)),
+          actions.askingButton(each.id, [t("form.delete"), whose(each.name)], t("holidays.deleteQuestion", { name: each.name }), t("form.delete"), () => remove(each))),
+      ))),
     );
   }
 

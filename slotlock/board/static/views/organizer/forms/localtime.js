@@ -1,12 +1,13 @@
 // @ts-check
 /** Local times of a zone, as `<input type=datetime-local>` has them, and the instants that they are. */
 import { now } from "../../../clock.js";
-import { dateKey, dayOf, format, timeOf } from "../../../text.js";
+import { dateKey, dayOf, timeFormat, timeOf } from "../../../text.js";
 
 export const DAY_MS = 86_400_000;
 
-/** Return the local time of an instant, as 2031-05-05T18:00. @param {string | number} at @param {string} zone */
+/** Return the local time of an instant, as 2031-05-05T18:00; empty of none. @param {string | number | null | undefined} at @param {string} zone */
 export function toLocal(at, zone) {
+  if (at == null) return "";
   const date = new Date(at);
   return `${dateKey(date, zone)}T${timeOf(date, zone)}`.padStart("2031-05-05T18:00".length, "0");
 }
@@ -30,26 +31,15 @@ export function fromLocal(local, zone) {
   return first === undefined ? null : new Date(first).toISOString();
 }
 
-/** Return the local time so many days later. @param {string} local @param {number} days */
+/** Return the local time so many days later, on a clock that does not change. @param {string} local @param {number} days */
 export function plusDays(local, days) {
   return new Date(Date.parse(`${local}Z`) + days * DAY_MS).toISOString().slice(0, local.length);
-}
-
-/** Return the local time so many minutes later, on a clock that does not change. @param {string} local @param {number} minutes */
-export function plusMinutes(local, minutes) {
-  const at = Date.parse(`${local}Z`);
-  return Number.isNaN(at) ? "" : new Date(at + minutes * 60_000).toISOString().slice(0, 16);
-}
-
-/** Return all zones that the browser knows. @returns {string[]} */
-export function allZones() {
-  return /** @type {any} */ (Intl).supportedValuesOf?.("timeZone") ?? [];
 }
 
 /** Whether the browser knows a zone. @param {string} zone */
 export function isZone(zone) {
   try {
-    return Boolean(format(zone, {}));
+    return Boolean(timeFormat(zone, {}));
   } catch {
     return false;
   }
@@ -64,7 +54,7 @@ export function isPast(local, zone) {
 /** Return a short day with its time, as Mon 5 May, 15:00. @param {string} at @param {string} zone */
 export function shortWhenOf(at, zone) {
   const date = new Date(at);
-  return `${format(zone, { weekday: "short", day: "numeric", month: "short" }).format(date)}, ${timeOf(date, zone)}`;
+  return `${timeFormat(zone, { weekday: "short", day: "numeric", month: "short" }).format(date)}, ${timeOf(date, zone)}`;
 }
 
 /** Return a day with its time, as Monday, 5 May, 15:00. @param {string | number} at @param {string} zone */

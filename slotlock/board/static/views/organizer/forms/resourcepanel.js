@@ -65,7 +65,7 @@ export function resourcePanel() {
   function changeForm(resource) {
     const current = /** @type {Form} */ (changed?.form);
     const fields = [h("div", { class: "columns" }, current.field("name"), current.select("kind", kindOptions()))];
-    return h("div", { class: "whole" }, current.render(t("holidays.change", { name: resource.name }), fields, { submit: t("form.save"), onsubmit: () => save(resource), oncancel: () => change(resource) }));
+    return h("div", { class: "whole" }, current.render(t("holidays.change", { name: resource.name }), fields, { onsubmit: () => save(resource), oncancel: () => change(resource) }));
   }
 
   async function remove(/** @type {any} */ resource) {

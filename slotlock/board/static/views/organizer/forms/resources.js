@@ -1,5 +1,6 @@
 // @ts-check
 /** The rooms, people and devices that a slot occupies: a field to choose them, and to create what is missing. */
+import { codeOf } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { readAll } from "../../../store.js";
@@ -15,13 +16,18 @@ export let resources = null;
 
 /** Read all resources again. */
 export async function loadResources() {
-  try {
-    const found = (await readAll("resources", {}, "resources")) ?? [];
-    resources = found.sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.name, b.name));
-  } catch (error) {
-    if (!(/** @type {any} */ (error).code)) throw error;
-  }
+  resources = (await readByName("resources")) ?? resources;
   redraw();
+}
+
+/** Return what organizers share by name, or null without a connection. @param {string} name of the operation and of its field */
+export async function readByName(name) {
+  try {
+    return (await readAll(name, {}, name))?.sort((a, b) => compareNames(a.name, b.name)) ?? [];
+  } catch (caught) {
+    codeOf(caught); // anything but a failed request is an error of the page
+    return null;
+  }
 }
 
 /** Return the choice of a kind. @returns {Array<[string, string]>} */

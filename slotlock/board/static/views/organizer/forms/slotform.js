@@ -2,20 +2,18 @@
 /** A slot as a form: one that meets once, a course with many meetings, or a weekly series of slots. */
 import { site } from "../../../app.js";
 import { h } from "../../../kernel.js";
-import { dayOf, format, t } from "../../../text.js";
+import { t, timeFormat } from "../../../text.js";
 import { COUNT, Form, zoneText } from "./form.js";
-import { durationValues } from "./duration.js";
-import { holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
-import { DAY_MS, allZones, fromLocal, isPast, isZone, plusDays, plusMinutes, toLocal } from "./localtime.js";
+import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
+import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
 import { loadResources, resourceField } from "./resources.js";
 
 const WEEKDAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"];
 /** A Monday. */
 const MONDAY = Date.UTC(2024, 0, 1, 12);
 const DAY_MINUTES = 1440;
-/** A weekly meeting that takes longer has its start and end exchanged. */
-const MAX_MINUTES = 720;
-const DEFAULTS = { capacity: 12, kind: "COURSE", holdMinutes: 5, holdCooldownMinutes: 0, cancelCutoffMinutes: 0, waitlistCapacity: 100 };
+const USUAL_MINUTES = 90;
+const DEFAULTS = { resources: [], capacity: 12, kind: "COURSE", holdMinutes: 5, holdCooldownMinutes: 0, cancelCutoffMinutes: 0, waitlistCapacity: 100 };
 
 /**
  * Return the form of a slot, or of a new one, which begins with the values of the one before: courses of a term differ in little.
@@ -31,36 +29,23 @@ export function slotForm(slot, zone, before = null) {
 
 /** @param {any} slot or null @param {string} zone @param {Record<string, any> | null} [before] */
 function slotValues(slot, zone, before = null) {
-  const local = (/** @type {string | undefined} */ at) => (at ? toLocal(at, zone) : "");
-  const isCourse = (slot?.meetings.length ?? 0) > 1;
+  const isCourse = slot?.meetings.length > 1;
   return {
-    title: slot?.title ?? "",
-    description: slot?.description ?? "",
+    ...DEFAULTS,
+    ...slot,
     form: isCourse ? "course" : "once",
     timeZone: zone,
-    startTime: local(slot?.startTime),
-    endTime: local(slot?.endTime),
+    startTime: toLocal(slot?.startTime, zone),
+    endTime: toLocal(slot?.endTime, zone),
     first: "",
     last: "",
     weekly: [newWeekly()],
     interval: "1",
     holidays: [],
     holidayListId: "",
-    extra: isCourse ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: local(each.startTime), endTime: local(each.endTime), original: each })) : [],
-    location: slot?.location ?? "",
-    meetingUrl: slot?.meetingUrl ?? "",
-    resources: slot?.resources ?? [],
+    extra: isCourse ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, zone), endTime: toLocal(each.endTime, zone), original: each })) : [],
     resourceText: "",
-    capacity: String(slot?.capacity ?? DEFAULTS.capacity),
-    kind: slot?.kind ?? DEFAULTS.kind,
-    ...durationValues("holdMinutes", slot?.holdMinutes ?? DEFAULTS.holdMinutes, 1),
-    ...durationValues("holdCooldownMinutes", slot?.holdCooldownMinutes ?? DEFAULTS.holdCooldownMinutes, 1),
-    ...durationValues("reminderMinutes", slot?.reminderMinutes, 60),
-    ...durationValues("cancelCutoffMinutes", slot?.cancelCutoffMinutes ?? DEFAULTS.cancelCutoffMinutes, DAY_MINUTES),
-    waitlistCapacity: String(slot?.waitlistCapacity ?? DEFAULTS.waitlistCapacity),
-    ...durationValues("waitlistOfferMinutes", slot?.waitlistOfferMinutes, 60),
-    choiceGroup: slot?.choiceGroup ?? "",
-    ...Form.limitValues("groupLimits", slot?.groupLimits),
+    ...Form.limitValues(slot?.groupLimits),
     isQueueOnly: slot?.admission === "QUEUE_ONLY",
     isDraft: true,
     scope: "THIS",
@@ -72,6 +57,7 @@ function slotValues(slot, zone, before = null) {
 /** Return the fields. @param {Form} form @param {any} slot or null for a new one */
 export function slotFields(form, slot) {
   const { values } = form;
+  const zones = /** @type {any} */ (Intl).supportedValuesOf?.("timeZone") ?? [];
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
     slot?.seriesId && form.select("scope", scopes()),
@@ -79,20 +65,20 @@ export function slotFields(form, slot) {
     !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
     (isOver(form) || values.allowPast) && form.check("allowPast"),
-    h("div", { class: "columns" }, form.field("capacity", { ...COUNT, min: 1 }), form.limitOfEach("groupLimits")),
+    h("div", { class: "columns" }, form.field("capacity", { ...COUNT, min: 1 }), form.limitOfEach()),
     resourceField(form),
     form.field("location", { maxlength: 200 }),
     form.field("meetingUrl", { type: "url", inputmode: "url", maxlength: 2000 }),
     !slot && form.check("isDraft"),
     form.more(["description", "groupLimits", "isQueueOnly", "choiceGroup", "waitlistOfferMinutes", "reminderMinutes"], [
       form.field("description", { tag: "textarea", rows: 4, help: t("campaignForm.descriptionHelp") }),
-      form.limits("groupLimits"),
+      form.limits(),
       h("div", { class: "columns" },
         form.field("timeZone", { list: "zones", onset: () => null, autocomplete: "off" }),
         form.select("kind", ["COURSE", "MEETING", "OTHER"].map((kind) => [kind, form.label(kind)]))),
-      h("datalist", { id: "zones" }, allZones().map((zone) => h("option", { value: zone }))),
+      h("datalist", { id: "zones" }, zones.map((/** @type {string} */ zone) => h("option", { value: zone }))),
       h("div", { class: "columns" }, form.field("waitlistCapacity", COUNT), form.duration("waitlistOfferMinutes")),
-      h("div", { class: "columns" }, form.duration("cancelCutoffMinutes"), form.duration("holdMinutes"), form.duration("holdCooldownMinutes")),
+      h("div", { class: "columns" }, form.duration("cancelCutoffMinutes", DAY_MINUTES), form.duration("holdMinutes"), form.duration("holdCooldownMinutes", 1)),
       site.sendsMail && form.duration("reminderMinutes"),
       !slot && form.field("choiceGroup", { maxlength: 100 }),
       form.check("isQueueOnly", { help: t("campaignForm.isQueueOnlyHelp") }),
@@ -100,12 +86,18 @@ export function slotFields(form, slot) {
   ];
 }
 
+/** Return the zone of the times, UTC while its name is being typed. @param {Form} form @returns {string} */
+function zoneOf({ values }) {
+  return isZone(values.timeZone) ? values.timeZone : "UTC";
+}
+
 /** Whether a slot is over, the first of a series or all meetings of a course, so that somebody has to say that this is intended. @param {Form} form */
-function isOver({ values }) {
-  if (!isZone(values.timeZone)) return false;
-  if (values.form !== "course") return isPast(values.endTime, values.timeZone);
+function isOver(form) {
+  const { values } = form;
+  const zone = zoneOf(form);
+  if (values.form !== "course") return isPast(values.endTime, zone);
   const ends = [values.last && `${values.last}T23:59`, ...values.extra.map((/** @type {any} */ row) => row.endTime)];
-  return ends.some(Boolean) && ends.filter(Boolean).every((local) => isPast(local, values.timeZone));
+  return ends.some(Boolean) && ends.filter(Boolean).every((local) => isPast(local, zone));
 }
 
 /** Return the choice of slots of a series. @returns {Array<[string, string]>} */
@@ -116,7 +108,7 @@ export function scopes() {
 /** @param {Form} form @param {any} slot */
 function times(form, slot) {
   const { values } = form;
-  const zone = isZone(values.timeZone) ? values.timeZone : "UTC";
+  const zone = zoneOf(form);
   const help = zoneText(zone);
   if (values.form === "course") {
     return [
@@ -130,7 +122,7 @@ function times(form, slot) {
     ];
   }
   const follow = () => {
-    if (values.startTime && (!values.endTime || values.endTime <= values.startTime)) form.set("endTime", plusMinutes(values.startTime, 90));
+    if (values.startTime && (!values.endTime || values.endTime <= values.startTime)) form.set("endTime", plusDays(values.startTime, USUAL_MINUTES / DAY_MINUTES));
   };
   const isSeries = values.form === "series";
   return [
@@ -161,31 +153,37 @@ function preview(form) {
   const dates = [];
   for (let day = startTime.slice(0, 10); day <= last && dates.length < 500; day = plusDays(day, 7 * Number(interval))) if (!left.has(day) && !isHoliday(form.values.holidayListId, day)) dates.push(day);
   if (!dates.length) return null;
-  const [first] = dates;
-  const name = (/** @type {string} */ day) => dayOf(`${day}T12:00:00Z`, "UTC");
-  return h("p", { class: "soft", "data-key": "preview" }, t("slotForm.preview", { count: dates.length, first: name(first), last: name(dates[dates.length - 1]) }));
+  return h("p", { class: "soft", "data-key": "preview" }, t("slotForm.preview", { count: dates.length, first: dayName(dates[0]), last: dayName(dates[dates.length - 1]) }));
 }
 
 /** Return the name of a day of the week. @param {number} index from Monday */
 function weekday(index) {
-  return format("UTC", { weekday: "long" }).format(MONDAY + index * DAY_MS);
+  return timeFormat("UTC", { weekday: "long" }).format(MONDAY + index * DAY_MS);
 }
 
 /** Return the input of `updateSlot`: only what was changed, as other slots of the series may differ in the rest. @param {Form} form @param {any} slot */
 export function changedSlot(form, slot) {
   const { choiceGroup: _, ...all } = slotFacts(form);
   const before = /** @type {Record<string, any>} */ (slotFacts(new Form("slotForm", slotValues(slot, slot.timeZone))));
-  const facts = Object.fromEntries(Object.entries(all).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
-  const zone = form.values.timeZone;
-  const isCourse = form.values.form === "course";
-  const when = isCourse ? changedCourse(form, slot) : { startTime: form.instant("startTime", zone, slot.startTime), endTime: form.instant("endTime", zone, slot.endTime) };
-  const isSame = "startTime" in when && when.startTime === slot.startTime && when.endTime === slot.endTime;
-  return { slotId: slot.id, ...facts, ...(isSame ? {} : when), scope: form.values.scope, allowPast: form.values.allowPast };
+  const facts = Object.fromEntries(Object.entries(all).filter(([name, value]) => !isSame(value, before[name])));
+  const when = form.values.form === "course" ? changedCourse(form, slot) : changedTimes(form, slot, zoneOf(form));
+  return { slotId: slot.id, ...facts, ...when, scope: form.values.scope, allowPast: form.values.allowPast };
+}
+
+/** Whether two values are equal, also lists of equal values. @param {any} one @param {any} other */
+export function isSame(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Return the start and the end of a form, if one of them was changed. @param {Form} form @param {any} slot @param {string} zone */
+export function changedTimes(form, slot, zone) {
+  const [startTime, endTime] = ["startTime", "endTime"].map((each) => form.instant(each, zone, slot[each]));
+  return isSame([startTime, endTime], [slot.startTime, slot.endTime]) ? {} : { startTime, endTime };
 }
 
 /** Return the input of `createSlot`. @param {Form} form @param {string} campaignId */
 export function newSlot(form, campaignId) {
-  const zone = form.values.timeZone;
+  const zone = zoneOf(form);
   const facts = { ...slotFacts(form), campaignId, draft: form.values.isDraft, allowPast: form.values.allowPast };
   if (form.values.form === "course") return { ...facts, timetable: timetable(form) };
   return { ...facts, startTime: form.instant("startTime", zone), endTime: form.instant("endTime", zone) };
@@ -193,9 +191,10 @@ export function newSlot(form, campaignId) {
 
 /** Return the rule of a weekly series until the end of its last day. @param {Form} form */
 export function weeklyRule(form) {
-  const { last, interval, timeZone } = form.values;
+  const { last, interval } = form.values;
+  const zone = zoneOf(form);
   if (!last) return form.missing("last");
-  const until = fromLocal(`${last}T23:59`, timeZone) ?? fromLocal(`${last}T12:00`, timeZone) ?? "";
+  const until = fromLocal(`${last}T23:59`, zone) ?? fromLocal(`${last}T12:00`, zone) ?? "";
   return `FREQ=WEEKLY;INTERVAL=${interval};UNTIL=${until.slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
 
@@ -213,22 +212,22 @@ function slotFacts(form) {
     resourceIds: values.resources.map((/** @type {any} */ each) => each.id),
     capacity: form.integer("capacity"),
     kind: values.kind,
-    holdMinutes: form.minutes("holdMinutes"),
-    holdCooldownMinutes: form.minutes("holdCooldownMinutes"),
-    reminderMinutes: form.minutes("reminderMinutes", false),
-    cancelCutoffMinutes: form.minutes("cancelCutoffMinutes"),
+    holdMinutes: form.integer("holdMinutes"),
+    holdCooldownMinutes: form.integer("holdCooldownMinutes"),
+    reminderMinutes: form.integer("reminderMinutes", false),
+    cancelCutoffMinutes: form.integer("cancelCutoffMinutes"),
     waitlistCapacity: form.integer("waitlistCapacity"),
-    waitlistOfferMinutes: form.minutes("waitlistOfferMinutes", false),
-    groupLimits: form.groupLimits("groupLimits"),
+    waitlistOfferMinutes: form.integer("waitlistOfferMinutes", false),
+    groupLimits: form.groupLimits(),
     admission: values.isQueueOnly ? "QUEUE_ONLY" : "ANY",
     choiceGroup: form.text("choiceGroup"),
   };
 }
 
-/** Return how long a weekly meeting takes; one that ends before it begins ends on the next day. @param {{startTime: string, endTime: string}} row */
-function minutesOf({ startTime, endTime }) {
-  const [start, end] = [startTime, endTime].map((each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3, 5)));
-  return (end - start + DAY_MINUTES) % DAY_MINUTES || DAY_MINUTES;
+/** Return how long a weekly meeting takes, in ms; one that ends before it begins ends on the next day. @param {{startTime: string, endTime: string}} row */
+function lengthOf({ startTime, endTime }) {
+  const [start, end] = [startTime, endTime].map((each) => Date.parse(`1970-01-01T${each}Z`));
+  return (end - start + DAY_MS) % DAY_MS || DAY_MS;
 }
 
 /** @param {Form} form */
@@ -237,27 +236,31 @@ function timetable(form) {
   if (!first) form.missing("first");
   if (!last) form.missing("last");
   if (weekly.some((/** @type {any} */ row) => !row.startTime || !row.endTime)) form.fail("weekly", t("slotForm.weeklyRow"));
-  else if (weekly.some((/** @type {any} */ row) => minutesOf(row) > MAX_MINUTES)) form.fail("weekly", t("slotForm.weeklyLong"));
+  // One of more than half a day has its start and end exchanged.
+  else if (weekly.some((/** @type {any} */ row) => lengthOf(row) > DAY_MS / 2)) form.fail("weekly", t("slotForm.weeklyLong"));
   return { first, last, weekly, holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, extra: extraMeetings(form) };
 }
 
 /** Return the meetings of a course, each by itself, if they were changed. @param {Form} form @param {any} slot */
 function changedCourse(form, slot) {
   const extra = extraMeetings(form);
-  const isSame = extra.length === slot.meetings.length && extra.every((/** @type {any} */ each, /** @type {number} */ index) => each.startTime === slot.meetings[index].startTime && each.endTime === slot.meetings[index].endTime);
-  if (isSame) return {};
-  const days = form.values.extra.map((/** @type {any} */ row) => row.startTime.slice(0, 10)).sort();
-  if (!days.length) return form.missing("extra") ?? {};
-  return { timetable: { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra } };
+  if (isSame(extra, slot.meetings)) return {};
+  return extra.length ? { timetable: timetableOf(extra, zoneOf(form)) } : form.missing("extra");
+}
+
+/** Return a timetable of meetings that follow no rule. @param {any[]} extra @param {string} zone */
+export function timetableOf(extra, zone) {
+  const days = extra.map((each) => toLocal(each.startTime, zone).slice(0, 10)).sort();
+  return { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra };
 }
 
 /** @param {Form} form */
 function extraMeetings(form) {
-  const zone = form.values.timeZone;
+  const zone = zoneOf(form);
   return form.values.extra.map((/** @type {any} */ row) => {
     const at = (/** @type {"startTime" | "endTime"} */ part) => {
       const original = row.original?.[part];
-      const instant = original && row[part] === toLocal(original, zone) ? original : row[part] && isZone(zone) ? fromLocal(row[part], zone) : null;
+      const instant = original && row[part] === toLocal(original, zone) ? original : fromLocal(row[part], zone);
       if (!instant) form.fail("extra", t("slotForm.meetingRow"));
       return instant;
     };
