@@ -144,6 +144,19 @@ def test_files_are_sent_without_comments_and_with_short_names() -> None:
     assert minified(files) == {"x.js": "export const sum=(e,t)=>e+t", "x.css": "a{color:red}"}
 
 
+@pytest.mark.parametrize("arguments", ["{ first }", "[\n    { first },\n  ]"])
+def test_no_constant_is_used_before_its_declaration_in_a_minified_file(arguments: str) -> None:
+    pytest.importorskip("minify")
+    source = f"""export const sum = (run) => {{
+  const first = run();
+  const {{ second }} = run({arguments});
+  return first + second;
+}};
+"""
+    text = minified({"x.js": source})["x.js"]
+    assert text.index("e()") < text.index("{second:")
+
+
 def test_files_that_cannot_be_minified_are_sent_as_they_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -18,6 +18,9 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function|let) (\w+))", re.MULTILINE)
 # Of a variable, other files see each new value.
 VARIABLE = re.compile(r"^export let (\w+).*\n", re.MULTILINE)
+# The library moves such a declaration before the constants above it that its object names, unless
+# its keyword is another one.
+MOVED = re.compile(r"^(\s+)const (?=[{\[][^=\n]*=.*(?:\{|[^;\n]$))", re.MULTILINE)
 # In a process of its own, because the library starts a runtime with threads that would remain.
 MINIFY = """
 import json, sys, minify
@@ -115,7 +118,7 @@ def minified(files: Mapping[str, str]) -> Mapping[str, str]:
     """
     if find_spec("minify") is None:
         return files
-    texts = json.dumps(files).encode()
+    texts = json.dumps({name: MOVED.sub(r"\1let ", text) for name, text in files.items()}).encode()
     try:
         done = subprocess.run(  # noqa: S603 - a constant program
             [sys.executable, "-c", MINIFY], input=texts, stdout=subprocess.PIPE, check=True
