@@ -150,9 +150,13 @@ export function rhythmOf({ meetingCount: count, meetings, timeZone }) {
 export function durationOf(minutes) {
   /** @type {Array<[string, number]>} */
   const parts = [["day", Math.floor(minutes / 1440)], ["hour", Math.floor((minutes % 1440) / 60)], ["minute", minutes % 60]];
+  return listOf(parts.filter(([, value]) => value).map(([name, value]) => unitFormat(name).format(value))) || unitFormat("minute").format(0);
+}
+
+/** Return the format of a number of units, as 3 days. @param {string} unit @returns {Intl.NumberFormat} */
+export function unitFormat(unit) {
   const style = /** @type {const} */ ("unit");
-  const unit = (/** @type {string} */ name) => once(`${language} ${name}`, () => new Intl.NumberFormat(language, { style, unit: name, unitDisplay: "long" }));
-  return listOf(parts.filter(([, value]) => value).map(([name, value]) => unit(name).format(value)));
+  return once(`${language} ${unit}`, () => new Intl.NumberFormat(language, { style, unit, unitDisplay: "long" }));
 }
 
 /** Return a short day, as 5 May. @param {string | Date} at @param {string} zone */

@@ -17,7 +17,6 @@ import { toggleButton } from "./parts.js";
 export function openOrganizer() {
   const live = new LiveCampaigns(count);
   let isLeft = false;
-  let isCounting = false;
   /** Statistics by campaign. @type {Map<string, any>} */
   const counts = new Map();
   /** @type {import("./forms/form.js").Form | null} */
@@ -29,16 +28,13 @@ export function openOrganizer() {
 
   /** Count one campaign after the other, each once: statistics are costly. */
   async function count() {
-    if (isCounting) return;
-    isCounting = true;
-    for (let next; !isLeft && (next = live.items?.find(({ id }) => !counts.has(id))); ) {
-      const { id } = next;
+    for (const { id } of live.items ?? []) {
+      if (isLeft || counts.has(id)) continue;
       counts.set(id, null);
       const data = await run("campaignCounts", { id }).catch(() => null);
       if (data?.campaignStatistics) counts.set(id, { ...data.campaignStatistics, drafts: data.slots.totalCount ?? 0, zone: [...data.zones.nodes, ...data.slots.nodes][0]?.timeZone });
       redraw();
     }
-    isCounting = false;
   }
 
   function create() {

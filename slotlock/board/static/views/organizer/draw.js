@@ -2,8 +2,8 @@
 /** The draw of a campaign: its settings, the demand, a preview, and its steps up to the record. */
 import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
-import { bones, button, failure, icon, notice } from "../../parts.js";
-import { deviceZone, errorText, number, t } from "../../text.js";
+import { bones, button, failure, notice } from "../../parts.js";
+import { deviceZone, number, t } from "../../text.js";
 import { saveRecord } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
@@ -27,7 +27,6 @@ export function openDraw(campaignId) {
   const whatIf = {};
   /** @type {any} */
   let preview = null;
-  let isPreviewing = false;
   const actions = new Actions();
 
   async function load() {
@@ -95,17 +94,8 @@ export function openDraw(campaignId) {
   }
 
   async function showPreview() {
-    isPreviewing = true;
-    redraw();
-    const seed = data.draw.seed?.text ?? previewForm.text("seed");
-    const most = previewForm.values.maxBookings;
     const capacities = Object.entries(whatIf).filter(([, count]) => count !== "").map(([slotId, count]) => ({ slotId, capacity: Number(count) }));
-    try {
-      preview = (await run("previewDraw", { campaign: campaignId, seed, maxBookings: most === "" ? null : Number(most), capacities })).previewDraw;
-    } catch (caught) {
-      preview = { code: codeOf(caught) };
-    }
-    isPreviewing = false;
+    preview = await previewForm.send("previewDraw", () => ({ campaign: campaignId, seed: data.draw.seed?.text ?? previewForm.text("seed", true), maxBookings: previewForm.integer("maxBookings", false), capacities }));
     redraw();
   }
 
@@ -164,8 +154,8 @@ export function openDraw(campaignId) {
         h("p", null, t("draw.previewHelp")),
         !data.draw.seed && previewForm.field("seed", { maxlength: 500, autocomplete: "off" }),
         previewForm.field("maxBookings", COUNT),
-      ], { submit: isPreviewing ? t("form.sending") : t("draw.showPreview"), onsubmit: showPreview }),
-      preview?.code ? h("p", { class: "error" }, icon("warning"), h("span", null, errorText(preview.code))) : preview && [measures(), previewedSlots()],
+      ], { submit: t("draw.showPreview"), onsubmit: showPreview }),
+      preview && [measures(), previewedSlots()],
     ]);
   }
 

@@ -70,19 +70,11 @@ export function openMonitor(campaignId) {
     return INTERVALS.find((each) => openMs <= each.untilMs) ?? INTERVALS[2];
   }
 
-  async function readStatistics() {
+  /** Read the statistics, with all slots. @param {string | null} [after] @returns {Promise<any>} */
+  async function readStatistics(after = null) {
     const until = Date.parse(campaign.closesAt) < now() ? campaign.closesAt : null;
-    /** @type {any} */
-    let found = null;
-    let after = null;
-    do {
-      /** @type {any} */
-      const page = (await run("monitorStatistics", { campaign: campaignId, every: interval().every, until, first: LOG_PAGE, after })).campaignStatistics;
-      if (!page) return null;
-      if (found) found.slots.nodes.push(...page.slots.nodes);
-      else found = page;
-      after = page.slots.pageInfo.hasNextPage ? page.slots.pageInfo.endCursor : null;
-    } while (after);
+    const { campaignStatistics: found } = await run("monitorStatistics", { campaign: campaignId, every: interval().every, until, first: LOG_PAGE, after });
+    if (found?.slots.pageInfo.hasNextPage) found.slots.nodes.push(...((await readStatistics(found.slots.pageInfo.endCursor))?.slots.nodes ?? []));
     return found;
   }
 

@@ -161,7 +161,7 @@ export function openPlan(campaignId) {
     ];
   }
 
-  /** What the action of a check does. */
+  /** What the action of a check does. @type {Record<string, () => any>} */
   const DOES = { add: () => panel !== "slot" && show("slot"), settings: () => panel !== "settings" && show("settings"), publishDrafts, publishOthers };
 
   function readiness() {
@@ -170,7 +170,7 @@ export function openPlan(campaignId) {
     if (!slots || isDone || (campaign.published && !checks)) return null;
     return section("before", t(isOpen ? "plan.while" : campaign.published ? "plan.after" : "plan.before"), [
       checks ? h("ul", { class: "slots list" }, checks.filter((check) => !campaign.published || check.kind !== "good").map((check) =>
-        h("li", null, icon(ICON_OF[check.kind], check.kind), h("p", null, check.text), h("div", { class: "row" }, (check.helps ?? []).map((help, index) => (help.href ? h("a", { class: index ? "btn plain" : "btn second", href: help.href }, help.label) : help.does && button(index ? "plain" : "second", help.label, DOES[help.does]))))))) : error ? failure(error, load) : bones(3),
+        h("li", null, icon(ICON_OF[check.kind], check.kind), h("p", null, check.text), h("div", { class: "row" }, check.helps.map(([label, target], index) => (DOES[target] ? button(index ? "plain" : "second", label, DOES[target]) : h("a", { class: index ? "btn plain" : "btn second", href: target }, label))))))) : error ? failure(error, load) : bones(3),
       actions.problem("drafts"),
     ]);
   }
@@ -223,29 +223,27 @@ export function openPlan(campaignId) {
       if (slot.seriesId && seen.has(slot.seriesId) && !expanded.has(slot.seriesId)) continue;
       if (slot.seriesId) seen.add(slot.seriesId);
       const isOpen = expanded.has(slot.seriesId);
+      const shown = isFirst && !isOpen ? dates : [slot];
       rows.push({
         key: slot.id,
-        signature: JSON.stringify([slot, selected.has(slot.id), isFirst && dates.length, isOpen, isFirst && dates.map((each) => selected.has(each.id))]),
-        build: () => row(slot, isFirst ? dates : [], isOpen),
+        signature: JSON.stringify([slot, shown, shown.map((each) => selected.has(each.id)), isFirst && dates.length, isOpen]),
+        build: () => row(slot, shown, isFirst ? dates.length : 0, isOpen),
       });
     }
     return rows;
   }
 
-  /** @param {any} slot @param {any[]} dates of its series, if the row stands for them @param {boolean} isOpen */
-  function row(slot, dates, isOpen) {
-    const ids = dates.length && !isOpen ? dates.map((each) => each.id) : [slot.id];
-    const isChosen = ids.every((id) => selected.has(id));
+  /** @param {any} slot @param {any[]} shown the slots for which the row stands @param {number} count of the dates that it shows and hides @param {boolean} isOpen */
+  function row(slot, shown, count, isOpen) {
+    const isChosen = shown.every(({ id }) => selected.has(id));
     const pick = h("input", { type: "checkbox", checked: isChosen, "aria-label": t("plan.selectOne", { title: slot.title }), onchange: () => {
-      for (const id of ids) if (isChosen) selected.delete(id);
+      for (const { id } of shown) if (isChosen) selected.delete(id);
       else selected.add(id);
       redraw();
     } });
-    const free = ids.length > 1 ? dates : [slot];
-    const sum = (/** @type {(each: any) => number} */ value) => free.reduce((total, each) => total + value(each), 0);
-    const toggle = dates.length > 0 && toggleButton(t(isOpen ? "plan.lessDates" : "plan.dates", { count: dates.length }), isOpen, () => {
-      if (isOpen) expanded.delete(slot.seriesId);
-      else expanded.add(slot.seriesId);
+    const sum = (/** @type {(each: any) => number} */ value) => shown.reduce((total, each) => total + value(each), 0);
+    const toggle = count > 0 && toggleButton(t(isOpen ? "plan.lessDates" : "plan.dates", { count }), isOpen, () => {
+      if (!expanded.delete(slot.seriesId)) expanded.add(slot.seriesId);
       redraw();
     }, "plain");
     const meetings = slot.meetings.length > 1 && h("span", { class: "small soft" }, t("plan.meetings", { count: slot.meetings.length }));
@@ -254,11 +252,11 @@ export function openPlan(campaignId) {
       { role: "row", "data-key": slot.id },
       h("td", { role: "cell", class: "pick" }, pick),
       h("th", { role: "rowheader", scope: "row" }, h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title), slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", "))),
-      h("td", { role: "cell", class: "wide" }, slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `, dates.length && !isOpen ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone), meetings, toggle && [" ", toggle]),
+      h("td", { role: "cell", class: "wide" }, slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `, shown.length > 1 ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone), meetings, toggle && [" ", toggle]),
       h("td", { role: "cell", class: "where" }, whereOf(slot) || h("span", { class: "soft" }, "–")),
       countCell(t("plan.places"), number(sum((each) => each.capacity))),
       countCell(t("plan.taken"), number(sum((each) => each.capacity - each.remaining)), slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength }))),
-      h("td", { role: "cell" }, stateOf(free)),
+      h("td", { role: "cell" }, stateOf(shown)),
     );
   }
 

@@ -6,7 +6,7 @@ import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t } from "../../../text.js";
-import { Form, zoneText } from "../forms/form.js";
+import { Form, zoneHelp } from "../forms/form.js";
 import { holidayField, loadHolidayLists, skippedHolidays } from "../forms/holidays.js";
 import { fromLocal, isPast, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { Actions, taken } from "../forms/actions.js";
@@ -103,9 +103,8 @@ export function series(reload) {
     return h(
       "li",
       { "data-key": date.id },
-      h("label", { class: "check" }, h("input", { type: "checkbox", "aria-label": t("plan.selectOne", { title: text }), checked: selected.has(date.id), onchange: (/** @type {any} */ event) => {
-        if (event.target.checked) selected.add(date.id);
-        else selected.delete(date.id);
+      h("label", { class: "check" }, h("input", { type: "checkbox", "aria-label": t("plan.selectOne", { title: text }), checked: selected.has(date.id), onchange: () => {
+        if (!selected.delete(date.id)) selected.add(date.id);
         redraw();
       } })),
       h("p", null, isOwn ? h("strong", { "aria-current": "true" }, name) : h("a", { href: `#/course/${date.id}` }, name), date.title !== slot.title && ` · ${date.title}`),
@@ -121,7 +120,7 @@ export function series(reload) {
     const booked = actions.problems.get("removeDates")?.slots ?? [];
     return section("dates", withCount(t("series.title"), String(dates.length)), [
       form && form.render(t("series.add"), [
-        form.rows("startTimes", t("series.another"), nextAfter, { at: { type: "datetime-local", label: t("slotForm.startTime") } }, { help: zoneText(slot.timeZone) }),
+        form.rows("startTimes", t("series.another"), nextAfter, { at: { type: "datetime-local", label: t("slotForm.startTime") } }, { help: zoneHelp(slot.timeZone) }),
         holidayField(form),
         h("p", { class: "soft" }, t("series.copies")),
         (form.values.startTimes.some((/** @type {any} */ row) => isPast(row.at, slot.timeZone)) || form.values.allowPast) && form.check("allowPast", { label: t("slotForm.allowPast") }),

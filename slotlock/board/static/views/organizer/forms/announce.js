@@ -1,7 +1,7 @@
 // @ts-check
 /** Write to everybody who has a place: a form that says how many get the mail, and asks before it is sent. */
 import { say, site } from "../../../app.js";
-import { run } from "../../../client.js";
+import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon, notice } from "../../../parts.js";
 import { t } from "../../../text.js";
@@ -12,9 +12,8 @@ import { Form } from "./form.js";
 export function announcer(audience) {
   /** @type {any} */
   let form = null;
-  /** How many get it, and whether those who wait are counted. @type {number | null} */
-  let count = null;
-  let isCountOfWaiting = false;
+  /** How many get it: those with a place, and together with those who wait. @type {number[]} */
+  let counts = [];
   /** The key of the form when it asked: it asks again once something was changed. */
   let askedKey = "";
   let sent = "";
@@ -29,17 +28,18 @@ export function announcer(audience) {
   }
 
   async function read() {
-    const { includeWaiting } = form.values;
-    isCountOfWaiting = includeWaiting;
-    count = null;
+    counts = [];
     try {
-      const { announcementRecipientCount } = await run("announcementRecipients", { ...audience, includeWaiting });
-      if (isCountOfWaiting === includeWaiting) count = announcementRecipientCount;
+      const found = await Promise.all([false, true].map((includeWaiting) => run("announcementRecipients", { ...audience, includeWaiting })));
+      counts = found.map((each) => each.announcementRecipientCount);
     } catch (caught) {
-      if (!(/** @type {any} */ (caught).code)) throw caught;
+      codeOf(caught); // the form works without counts
     }
     redraw();
   }
+
+  /** @returns {number | undefined} */
+  const count = () => counts[Number(form.values.includeWaiting)];
 
   /** Ask, or send what was asked about. */
   async function submit() {
@@ -60,10 +60,9 @@ export function announcer(audience) {
     redraw();
   }
 
-  const question = () => t(count === null ? "announce.questionAll" : "announce.question", { count: count ?? 0 });
+  const question = () => t(count() === undefined ? "announce.questionAll" : "announce.question", { count: count() });
 
   function fields() {
-    if (form.values.includeWaiting !== isCountOfWaiting) read();
     const onset = () => {
       askedKey = "";
     };
@@ -71,7 +70,7 @@ export function announcer(audience) {
       form.field("subject", { required: true, maxlength: 200, onset }),
       form.field("text", { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }),
       form.check("includeWaiting"),
-      h("p", null, h("strong", null, count === null ? "…" : t("announce.count", { count })), h("br"), h("span", { class: "small soft" }, t("announce.countHelp"))),
+      h("p", null, h("strong", null, count() === undefined ? "…" : t("announce.count", { count: count() })), h("br"), h("span", { class: "small soft" }, t("announce.countHelp"))),
     ];
   }
 

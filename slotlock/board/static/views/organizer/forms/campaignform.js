@@ -48,6 +48,7 @@ export function campaignFields(form, zone) {
 
 /** Return the input of the API; what is wrong is noted in the form. @param {Form} form @param {string} zone @param {any} [campaign] */
 export function campaignInput(form, zone, campaign = null) {
+  const { forbidOverlap, requireVerifiedEmail, allowPast } = form.values;
   const count = form.integer("noShowCount", Boolean(form.text("noShowDays")));
   const days = form.integer("noShowDays", count !== null);
   return {
@@ -59,14 +60,14 @@ export function campaignInput(form, zone, campaign = null) {
     cancelUntil: form.text("cancelUntil") && form.instant("cancelUntil", zone, campaign?.cancelUntil),
     eligibleGroups: form.values.eligibleGroups.split("\n").map(groupsOf).filter((/** @type {string[]} */ set) => set.length),
     maxBookings: form.integer("maxBookings", false),
-    forbidOverlap: form.values.forbidOverlap,
-    requireVerifiedEmail: form.values.requireVerifiedEmail,
+    forbidOverlap,
+    requireVerifiedEmail,
     reminderMinutes: form.integer("reminderMinutes", false),
     openingMailHours: form.integer("openingMailHours", false),
     admission: form.values.isQueueOnly ? "QUEUE_ONLY" : "ANY",
     groupLimits: form.groupLimits(),
     noShowLimit: count !== null && days !== null ? { count, days } : null,
-    allowPast: form.values.allowPast,
+    allowPast,
   };
 }
 

@@ -12,12 +12,10 @@ const SHOWN_SLOTS = 20;
 
 /** Return the form of a copy. @param {any} campaign */
 export function copyForm(campaign) {
-  const form = new Form("copy", { name: campaign.name, weeks: String(YEAR_WEEKS), allowPast: false });
-  /** What the copy would contain. @type {any} */ (form).plan = null;
-  return form;
+  return new Form("copy", { name: campaign.name, weeks: YEAR_WEEKS, allowPast: false });
 }
 
-/** @param {any} form of `copyForm` @param {any} campaign @param {() => void} oncancel */
+/** @param {any} form of `copyForm`, which gets what the copy would contain as its `plan` @param {any} campaign @param {() => void} oncancel */
 export function copyPanel(form, campaign, oncancel) {
   const input = () => ({ campaignId: campaign.id, name: form.text("name", true), weeks: form.integer("weeks"), allowPast: form.values.allowPast });
   const isPlanned = form.plan?.key === form.key;
@@ -54,8 +52,13 @@ function planned(plan) {
   return [
     h("p", null, t("copy.plan", { count: plan.slotCount, opens: whenOf(plan.opensAt, zone), closes: whenOf(plan.closesAt, zone) })),
     h("ul", { class: "soft stack tight" }, slots.map(line), plan.slotCount > slots.length && h("li", null, t("copy.others", { count: plan.slotCount - slots.length }))),
-    plan.adjustedSlots.length > 0 && h("div", { class: "notice wait" }, icon("clock"), h("div", null, h("p", null, t("copy.adjusted")), h("ul", null, plan.adjustedSlots.map(line)))),
-    plan.draftProblemCount > 0 && h("div", { class: "notice wait" }, icon("warning"), h("div", null, h("p", null, t("copy.draftProblems", { count: plan.draftProblemCount })), h("ul", null, plan.draftProblems.map((/** @type {any} */ each) => h("li", null, problemText(each)))))),
+    listNotice("clock", t("copy.adjusted"), plan.adjustedSlots.map(line)),
+    listNotice("warning", t("copy.draftProblems", { count: plan.draftProblemCount }), plan.draftProblems.map((/** @type {any} */ each) => h("li", null, problemText(each)))),
     plan.problemCount === 0 && plan.draftProblemCount === 0 && h("p", { class: "row good" }, icon("tick"), h("span", null, t("copy.ready"))),
   ];
+}
+
+/** @param {string} iconName @param {string} text @param {any[]} lines nothing is said of none */
+function listNotice(iconName, text, lines) {
+  return lines.length > 0 && h("div", { class: "notice wait" }, icon(iconName), h("div", null, h("p", null, text), h("ul", null, lines)));
 }

@@ -4,7 +4,7 @@ import { newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { problemText, t } from "../../../text.js";
-import { answer, why } from "./actions.js";
+import { answer, focusKey, why } from "./actions.js";
 import { UNITS, unitName, unitOf } from "./duration.js";
 import { fromLocal, instantsOf, toLocal } from "./localtime.js";
 
@@ -116,7 +116,7 @@ export class Form {
   /** Return a field for a time in a zone. @param {string} name @param {string} zone @param {Record<string, any>} [attributes] */
   time(name, zone, attributes = {}) {
     const isTwice = instantsOf(this.values[name] ?? "", zone).length > 1;
-    const help = [zoneText(zone), isTwice && t("form.twice")].filter(Boolean).join(" ");
+    const help = [zoneHelp(zone), isTwice && t("form.twice")].filter(Boolean).join(" ");
     return this.field(name, { type: "datetime-local", onset: () => null, help, ...attributes });
   }
 
@@ -195,12 +195,12 @@ export class Form {
       rows.map((/** @type {any} */ row, /** @type {number} */ index) =>
         h("div", { class: "row", "data-key": `${this.id(name)} ${index} of ${rows.length}` }, Object.entries(cells).map(([part, attributes]) => this.cell(name, row, part, attributes)), button("plain", [t("form.remove"), h("span", { class: "vh" }, ` ${label} ${index + 1}`)], () => {
           change(rows.filter((/** @type {any} */ each) => each !== row));
-          requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${this.id(name)}"] > p > .btn`))?.focus());
+          focusKey(this.id(name), " > p > .btn");
         }))),
       this.error(name),
       h("p", null, button("second", add, () => {
         change([...rows, empty()]);
-        requestAnimationFrame(() => [.../** @type {any} */ (document.querySelectorAll(`[data-key="${this.id(name)}"] .row`))].pop()?.querySelector("input, select")?.focus());
+        focusKey(this.id(name), " > .row:last-of-type :is(input, select)");
       })),
     );
   }
@@ -353,6 +353,6 @@ export function optionsOf(options, chosen) {
 }
 
 /** Say in which zone a time is. @param {string} zone */
-export function zoneText(zone) {
+export function zoneHelp(zone) {
   return t("form.zone", { zone: zone.replace(/_/g, " ") });
 }

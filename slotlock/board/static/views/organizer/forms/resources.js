@@ -2,7 +2,7 @@
 /** The rooms, people and devices that a slot occupies: a field to choose them, and to create what is missing. */
 import { codeOf } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon } from "../../../parts.js";
+import { button } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t } from "../../../text.js";
 import { answer, why } from "./actions.js";
@@ -41,8 +41,9 @@ export function kindOptions() {
  */
 export function resourceField(form) {
   const chosen = form.values.resources;
-  const typed = String(form.values.resourceText ?? "").trim();
-  const found = (resources ?? []).find((each) => each.name.toLowerCase() === typed.toLowerCase());
+  const typed = form.text("resourceText") ?? "";
+  const find = (/** @type {string} */ name) => resources?.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  const found = find(typed);
   const add = (/** @type {any} */ resource) => {
     form.set("resources", [...chosen.filter((/** @type {any} */ each) => each.id !== resource.id), resource]);
     form.set("resourceText", "");
@@ -55,7 +56,7 @@ export function resourceField(form) {
     await loadResources();
   };
   const id = form.id("resourceText");
-  const error = form.errors.resources;
+  const help = t("slotForm.resourcesHelp");
   return h(
     "div",
     { class: "field", "data-key": id },
@@ -67,10 +68,10 @@ export function resourceField(form) {
       }, { "aria-label": `${each.name}${t("whose", { name: t("form.remove") })}` })))),
     chosen.length < MOST_SHOWN && input(form.values.resourceText, {
       id, name: "resourceText", list: `${id}-list`, autocomplete: "off",
-      "aria-describedby": error ? `${id}-error` : `${id}-help`, "aria-invalid": error ? "true" : null,
+      ...form.described("resources", help),
       oninput: (/** @type {any} */ event) => {
         form.set("resourceText", event.target.value);
-        const exact = (resources ?? []).find((each) => each.name === event.target.value);
+        const exact = find(event.target.value);
         if (exact && event.inputType !== "insertText" && event.inputType !== "deleteContentBackward") add(exact);
         redraw();
       },
@@ -81,11 +82,11 @@ export function resourceField(form) {
       },
     }),
     h("datalist", { id: `${id}-list` }, (resources ?? []).map((each) => h("option", { value: each.name, "data-key": each.id }))),
-    h("p", { class: "small soft", id: `${id}-help` }, t("slotForm.resourcesHelp")),
+    h("p", { class: "small soft", id: `${form.id("resources")}-help` }, help),
     typed && found && h("p", { "data-key": "add" }, button("second", t("slotForm.addResource", { name: found.name }), () => add(found))),
     typed && !found && resources && h("div", { class: "row", "data-key": "create" },
       input(form.values.resourceKind ?? "ROOM", { class: "input fit", options: kindOptions(), "aria-label": t("resources.kind"), onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value) }),
       button("second", t("slotForm.createResource", { name: typed }), create)),
-    error && h("p", { class: "error", id: `${id}-error` }, icon("warning"), h("span", null, error)),
+    form.error("resources"),
   );
 }

@@ -3,7 +3,7 @@
 import { site } from "../../../app.js";
 import { h } from "../../../kernel.js";
 import { t, timeFormat } from "../../../text.js";
-import { COUNT, Form, zoneText } from "./form.js";
+import { COUNT, Form, zoneHelp } from "./form.js";
 import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
 import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
 import { loadResources, resourceField } from "./resources.js";
@@ -109,7 +109,7 @@ export function scopes() {
 function times(form, slot) {
   const { values } = form;
   const zone = zoneOf(form);
-  const help = zoneText(zone);
+  const help = zoneHelp(zone);
   if (values.form === "course") {
     return [
       ...(slot ? [] : [
