@@ -93,6 +93,20 @@ async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> 
     )
 
 
+async def test_an_error_of_a_field_that_is_seldom_used_opens_the_other_settings(
+    board: Board,
+) -> None:
+    course = await board.course()
+    page = await visit(board, f"#/plan/{course.campaign_id}")
+    await choose_course(page, "Chess", startTime="2031-03-03T15:00", endTime="2031-03-03T16:30")
+    await page.locator("summary").click()
+    await page.fill("[name=timeZone]", "Mars/Base")
+    await page.locator("summary").click()
+    await page.get_by_role("button", name="Create the course").click()
+    await expect(page.locator("[name=timeZone] ~ .error")).to_contain_text("no such time zone")
+    await expect(page.locator("[name=timeZone]")).to_be_focused()
+
+
 async def test_local_times_are_exact_on_days_of_clock_changes(board: Board) -> None:
     page = await visit(board, "#/organizer", "America/New_York")
     await serve_sources(page)

@@ -16,7 +16,9 @@ from tests.support.board.sources import (
     LANGUAGES,
     MODULES,
     OPERATIONS,
+    field_texts,
     first_arguments,
+    form_texts,
     path_of,
     placeholders,
     refusals,
@@ -80,12 +82,13 @@ def test_every_operation_is_used_and_every_used_one_exists() -> None:
 def test_every_text_that_a_module_shows_exists() -> None:
     unknown = {key: module for key, module in text_keys().items() if key not in LANGUAGES["en"]}
     assert unknown == {}
+    assert field_texts() - set(LANGUAGES["en"]) == set()
     for beginning in template_beginnings():
         assert any(key.startswith(beginning) for key in LANGUAGES["en"]), beginning
 
 
 def test_every_text_is_shown_somewhere() -> None:
-    literals, beginnings = string_literals(), template_beginnings()
+    literals, beginnings = string_literals() | form_texts(), template_beginnings()
     unused = {
         key for key in LANGUAGES["en"] if key not in literals and not key.startswith(beginnings)
     }

@@ -94,8 +94,8 @@ function once(key, make) {
   return formats.get(key);
 }
 
-/** @param {string} zone @param {Intl.DateTimeFormatOptions} options @param {string} [locale] */
-function format(zone, options, locale = language) {
+/** Return the format of times in a zone. @param {string} zone @param {Intl.DateTimeFormatOptions} options @param {string} [locale] */
+export function timeFormat(zone, options, locale = language) {
   return once(JSON.stringify([locale, zone, options]), () => new Intl.DateTimeFormat(locale, { ...options, timeZone: zone }));
 }
 
@@ -106,14 +106,14 @@ function plurals(type) {
 
 /** Return a time of day, as 15:00. @param {string | Date} at @param {string} zone */
 export function timeOf(at, zone) {
-  return format(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(new Date(at));
+  return timeFormat(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(new Date(at));
 }
 
 /** Return a day, as Monday, 5 May; with the year if it is another one. @param {string | Date} at @param {string} zone */
 export function dayOf(at, zone) {
   const date = new Date(at);
   const isThisYear = date.getFullYear() === new Date(now()).getFullYear();
-  return format(zone, { weekday: "long", day: "numeric", month: "long", ...(isThisYear ? {} : { year: "numeric" }) }).format(date);
+  return timeFormat(zone, { weekday: "long", day: "numeric", month: "long", ...(isThisYear ? {} : { year: "numeric" }) }).format(date);
 }
 
 /** Return a short day and time, as Mon 15:00. @param {string | Date} at @param {string} zone */
@@ -123,12 +123,12 @@ export function shortOf(at, zone) {
 
 /** Return the short name of a weekday, as Mon. @param {string | Date} at @param {string} zone */
 export function weekdayOf(at, zone) {
-  return format(zone, { weekday: "short" }).format(new Date(at));
+  return timeFormat(zone, { weekday: "short" }).format(new Date(at));
 }
 
 /** Return the name of a weekday, as Monday. @param {string | Date} at @param {string} zone */
 function longWeekdayOf(at, zone) {
-  return format(zone, { weekday: "long" }).format(new Date(at));
+  return timeFormat(zone, { weekday: "long" }).format(new Date(at));
 }
 
 /**
@@ -150,25 +150,29 @@ export function rhythmOf({ meetingCount: count, meetings, timeZone }) {
 export function durationOf(minutes) {
   /** @type {Array<[string, number]>} */
   const parts = [["day", Math.floor(minutes / 1440)], ["hour", Math.floor((minutes % 1440) / 60)], ["minute", minutes % 60]];
+  return listOf(parts.filter(([, value]) => value).map(([name, value]) => unitFormat(name).format(value))) || unitFormat("minute").format(0);
+}
+
+/** Return the format of a number of units, as 3 days. @param {string} unit @returns {Intl.NumberFormat} */
+export function unitFormat(unit) {
   const style = /** @type {const} */ ("unit");
-  const unit = (/** @type {string} */ name) => once(`${language} ${name}`, () => new Intl.NumberFormat(language, { style, unit: name, unitDisplay: "long" }));
-  return listOf(parts.filter(([, value]) => value).map(([name, value]) => unit(name).format(value)));
+  return once(`${language} ${unit}`, () => new Intl.NumberFormat(language, { style, unit, unitDisplay: "long" }));
 }
 
 /** Return a short day, as 5 May. @param {string | Date} at @param {string} zone */
 export function shortDayOf(at, zone) {
-  return format(zone, { day: "numeric", month: "short" }).format(new Date(at));
+  return timeFormat(zone, { day: "numeric", month: "short" }).format(new Date(at));
 }
 
 /** Return the time of day in hours, as 13.5. @param {string | Date} at @param {string} zone */
 export function hoursOf(at, zone) {
-  const [hours, minutes] = format(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, "en-GB").format(new Date(at)).split(":");
+  const [hours, minutes] = timeFormat(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, "en-GB").format(new Date(at)).split(":");
   return Number(hours) + Number(minutes) / 60;
 }
 
 /** Return a date as 2031-05-05, to group by days. @param {string | Date} at @param {string} zone */
 export function dateKey(at, zone) {
-  return format(zone, { year: "numeric", month: "2-digit", day: "2-digit" }, "en-CA").format(new Date(at));
+  return timeFormat(zone, { year: "numeric", month: "2-digit", day: "2-digit" }, "en-CA").format(new Date(at));
 }
 
 /** Return a number as the language writes it. @param {number} value */

@@ -35,6 +35,9 @@ LANGUAGES: dict[str, Messages] = {
 }
 CODES = {each.name: each.code for each in declarations.values() if each.message}
 STRING = re.compile(r'"([^"\n\\]*)"')
+# A form with what its texts begin with, and a field of it.
+FORM = re.compile(r'\bnew Form\("(\w+)"')
+FIELD = re.compile(r'\.(?:field|select|check|time|duration|rows|days|label)\("(\w+)"')
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -56,10 +59,10 @@ def first_arguments(*functions: str) -> Iterator[tuple[str, str]]:
             yield name, _argument(text, found.end())
 
 
-def _argument(text: str, start: int) -> str:
+def _argument(text: str, start: int, ends: str = ",)") -> str:
     depth = 0
     for end in range(start, len(text)):
-        if depth == 0 and text[end] in ",)":
+        if depth == 0 and text[end] in ends:
             return text[start:end].strip()
         depth += (text[end] in CLOSING) - (text[end] in CLOSING.values())
     raise AssertionError("a call without an end")
@@ -75,6 +78,27 @@ def text_keys() -> dict[str, str]:
         chosen = "" if argument.startswith("`") else argument.partition(" ? ")[2] or argument
         keys |= dict.fromkeys(STRING.findall(chosen), module)
     return keys
+
+
+def field_texts() -> set[str]:
+    """Return the keys of the labels that forms give their fields by the names of these."""
+    keys = set[str]()
+    for text in MODULES.values():
+        for found in FIELD.finditer(text):
+            if "label:" not in _argument(text, found.end(), ")"):
+                keys |= {f"{beginning}.{found[1]}" for beginning in FORM.findall(text)}
+    return keys
+
+
+def form_texts() -> set[str]:
+    """Return the keys that forms make of the strings of their modules: labels, and their help."""
+    return {
+        f"{beginning}.{name}{end}"
+        for text in MODULES.values()
+        for beginning in FORM.findall(text)
+        for name in STRING.findall(text)
+        for end in ("", "Help")
+    }
 
 
 def template_beginnings() -> tuple[str, ...]:

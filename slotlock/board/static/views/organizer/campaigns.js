@@ -4,7 +4,7 @@ import { go, site } from "../../app.js";
 import { now } from "../../clock.js";
 import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
-import { bones, button, control, failure, icon, notice, whose } from "../../parts.js";
+import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { LiveCampaigns } from "../../store.js";
 import { deviceZone, t } from "../../text.js";
 import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
@@ -12,11 +12,11 @@ import { copyForm, copyPanel } from "./forms/copy.js";
 import { holidayPanel } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
 import { resourcePanel } from "./forms/resourcepanel.js";
+import { toggleButton } from "./parts.js";
 
 export function openOrganizer() {
   const live = new LiveCampaigns(count);
   let isLeft = false;
-  let isCounting = false;
   /** Statistics by campaign. @type {Map<string, any>} */
   const counts = new Map();
   /** @type {import("./forms/form.js").Form | null} */
@@ -28,16 +28,13 @@ export function openOrganizer() {
 
   /** Count one campaign after the other, each once: statistics are costly. */
   async function count() {
-    if (isCounting) return;
-    isCounting = true;
-    for (let next; !isLeft && (next = live.items?.find(({ id }) => !counts.has(id))); ) {
-      const { id } = next;
+    for (const { id } of live.items ?? []) {
+      if (isLeft || counts.has(id)) continue;
       counts.set(id, null);
       const data = await run("campaignCounts", { id }).catch(() => null);
       if (data?.campaignStatistics) counts.set(id, { ...data.campaignStatistics, drafts: data.slots.totalCount ?? 0, zone: [...data.zones.nodes, ...data.slots.nodes][0]?.timeZone });
       redraw();
     }
-    isCounting = false;
   }
 
   function create() {
@@ -74,7 +71,7 @@ export function openOrganizer() {
         counted(counts.get(campaign.id))),
       h("div", { class: "row" },
         control("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, [t("orga.monitor"), name.cloneNode(true)]),
-        button("plain", [t("orga.copy"), name], toggleCopy, { "aria-expanded": String(isCopying) })),
+        toggleButton([t("orga.copy"), name], isCopying, toggleCopy, "plain")),
       isCopying && h("div", { class: "whole" }, copyPanel(/** @type {any} */ (copy).form, campaign, toggleCopy)),
     );
   }
@@ -84,14 +81,14 @@ export function openOrganizer() {
     width: /** @type {"wide"} */ ("wide"),
     render() {
       return [
-        h("div", { class: "row" }, h("h1", null, t("orga.title")), h("div", { class: "row push even" }, button("", t("orga.create"), create, { "aria-expanded": String(Boolean(form)) }))),
+        h("div", { class: "row" }, h("h1", null, t("orga.title")), h("div", { class: "row push even" }, toggleButton(t("orga.create"), form, create, ""))),
         h("nav", { class: "row even", "aria-label": t("orga.more") },
           h("a", { class: "btn second", href: "#/people" }, icon("people"), t("orga.people")),
           h("a", { class: "btn second", href: "#/door" }, icon("code"), t("orga.door")),
           h("a", { class: "btn second", href: "#/webhooks" }, icon("gear"), t("webhooks.title")),
           site.sendsMail && h("a", { class: "btn second", href: "#/mail" }, icon("list"), t("mail.title")),
-          button("second", [icon("school"), t("resources.title")], resources.toggle, { "aria-expanded": String(resources.isOpen()) }),
-          button("second", [icon("week"), t("holidays.title")], holidays.toggle, { "aria-expanded": String(holidays.isOpen()) })),
+          toggleButton([icon("school"), t("resources.title")], resources.isOpen(), resources.toggle),
+          toggleButton([icon("week"), t("holidays.title")], holidays.isOpen(), holidays.toggle)),
         resources.render(),
         holidays.render(),
         form && form.render(t("orga.create"), campaignFields(form, deviceZone), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),

@@ -2,19 +2,20 @@
 /** A course of an organizer: who has a place and who waits, its dates, its facts and its history. */
 import { go, say, site } from "../../app.js";
 import { now } from "../../clock.js";
-import { run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { subscribe } from "../../socket.js";
 import { oneAtATime } from "../../store.js";
-import { dayOf, deviceZone, shortOf, t, timeOf } from "../../text.js";
+import { dayOf, shortOf, t, timeOf } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { exportButtons } from "./forms/exports.js";
+import { input } from "./forms/form.js";
 import { limitTexts } from "./forms/limits.js";
 import { slotHistory } from "./course/history.js";
-import { level } from "./level.js";
+import { level, section, toggleButton, zoneNote } from "./parts.js";
 import { whenOf } from "./forms/localtime.js";
 import { mover } from "./course/move.js";
 import { roster } from "./course/roster.js";
@@ -51,8 +52,7 @@ export function openCourse(part) {
       if (!slot) return;
       await Promise.all([people.load(slot), dates.load(slot), log.load()]);
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
-      if (!(/** @type {any} */ (caught).code)) throw caught;
+      error = codeOf(caught);
     } finally {
       redraw();
     }
@@ -97,14 +97,14 @@ export function openCourse(part) {
           slot.campaign && h("p", null, h("a", { href: `#/plan/${slot.campaign.id}` }, slot.campaign.name)),
           h("h1", null, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title, " ", stateTag(isOver)),
           h("p", { class: "soft" }, [when(), whereOf(slot)].filter(Boolean).join(" · ")),
-          slot.timeZone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: slot.timeZone.replace(/_/g, " ") }))),
+          zoneNote(slot.timeZone)),
         h("div", { class: "row push even" },
-          slot.status !== "CANCELLED" && button("second", t("course.edit"), edit, { "aria-expanded": String(Boolean(form)) }),
+          slot.status !== "CANCELLED" && toggleButton(t("course.edit"), form, edit),
           slot.status === "PUBLISHED" && h("a", { class: "btn second", href: `#/door/${slot.id}` }, t("orga.door")),
           slot.status === "DRAFT" && actions.button("publishSlot", "second", [t("course.publish")], () => change("publishSlot", t("course.published")))),
       ),
       actions.problem("publishSlot"),
-      form && form.render(t("course.edit"), slotFields(form, slot), { submit: t("form.save"), onsubmit: save, oncancel: edit }),
+      form && form.render(t("course.edit"), slotFields(form, slot), { onsubmit: save, oncancel: edit }),
       slot.status !== "CANCELLED" && h("div", { class: "stack tight" }, level(taken, slot.capacity), h("p", null, h("strong", null, t("orga.taken", { taken, count: slot.capacity })), slot.waitlistLength > 0 && t("state.waitingCount", { count: slot.waitlistLength })), limits()),
       slot.description && h("p", { class: "text" }, slot.description),
     ];
@@ -142,21 +142,18 @@ export function openCourse(part) {
   function foot() {
     const question = t(slot.seriesId ? "course.cancelQuestionSeries" : "course.cancelQuestion", { title: slot.title, count: slot.capacity - slot.remaining });
     const which = slot.seriesId ? scope : "ONE";
-    return h(
-      "section",
-      { class: "stack", "data-key": "foot", "aria-labelledby": "more" },
-      h("h2", { id: "more" }, t("course.more")),
+    return section("more", t("course.more"), [
       exportButtons(actions, slotId, t("course.export")),
       site.sendsMail && h("div", { class: "row" }, letter.button(), h("a", { class: "btn second", href: `#/mail/${slotId}` }, t("mail.title"))),
       letter.render(),
-      slot.seriesId && h("p", { class: "row" }, h("label", { for: "scope" }, t("slotForm.scope")), h("select", { class: "input fit", id: "scope", onchange: (/** @type {any} */ event) => {
+      slot.seriesId && h("p", { class: "row" }, h("label", { for: "scope" }, t("slotForm.scope")), input(scope, { class: "input fit", id: "scope", options: scopes(), onchange: (/** @type {any} */ event) => {
         scope = event.target.value;
         redraw();
-      } }, scopes().map(([value, text]) => h("option", { value, selected: value === scope }, text)))),
+      } })),
       h("div", { class: "row even" },
         slot.status === "PUBLISHED" && actions.askingButton("cancelSlot", [t(`course.cancel.${which}`)], question, t("course.cancelYes"), () => change("cancelSlot", t("course.cancelled"))),
         slot.remaining === slot.capacity && actions.askingButton("deleteSlot", [t(`course.delete.${which}`)], t("course.deleteQuestion", { title: slot.title }), t("form.delete"), remove)),
-    );
+    ]);
   }
 
   return {

@@ -6,23 +6,24 @@ import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, failure, hidden, notice, whose } from "../../parts.js";
 import { opening } from "../../rows.js";
 import { readAll } from "../../store.js";
-import { compareNames, countdown, deviceZone, language, number, shortOf, t, timeOf } from "../../text.js";
+import { compareNames, countdown, deviceZone, number, shortDayOf, shortOf, t, timeFormat, timeOf } from "../../text.js";
 import { editText } from "./course/history.js";
 import { saveCsv } from "./files.js";
-import { level } from "./level.js";
+import { level, section } from "./parts.js";
 
 const READ_MONITOR_AGAIN_MS = 5000;
 /** The log costs more than the numbers. */
 const LOG_EVERY = 3;
 const LOG_PAGE = 100;
 const MINUTE_MS = 60_000;
-/** The interval of the chart, by how long the campaign has been open. */
+/** The interval of the chart and the labels of its times, by how long the campaign has been open. */
 const INTERVALS = [
-  { every: "MINUTE", ms: MINUTE_MS, untilMs: 90 * MINUTE_MS },
-  { every: "HOUR", ms: 60 * MINUTE_MS, untilMs: 72 * 60 * MINUTE_MS },
-  { every: "DAY", ms: 1440 * MINUTE_MS, untilMs: Infinity },
+  { every: "MINUTE", ms: MINUTE_MS, untilMs: 90 * MINUTE_MS, label: timeOf },
+  { every: "HOUR", ms: 60 * MINUTE_MS, untilMs: 72 * 60 * MINUTE_MS, label: shortOf },
+  { every: "DAY", ms: 1440 * MINUTE_MS, untilMs: Infinity, label: shortDayOf },
 ];
 const MIN_BARS = 15;
+const SHEET = { kind: "sheet stack" };
 /** What is worth a line on a screen that others watch: each booking is not. */
 const ACTIONS = ["PROMOTED", "OFFERED", "MOVED", "CANCELLED", "EXPIRED", "SLOT_EDITED", "SLOT_PUBLISHED", "SLOT_CANCELLED", "SLOT_DELETED", "CAMPAIGN_EDITED", "CAMPAIGN_PUBLISHED", "CAMPAIGN_UNPUBLISHED"];
 
@@ -69,19 +70,11 @@ export function openMonitor(campaignId) {
     return INTERVALS.find((each) => openMs <= each.untilMs) ?? INTERVALS[2];
   }
 
-  async function readStatistics() {
+  /** Read the statistics, with all slots. @param {string | null} [after] @returns {Promise<any>} */
+  async function readStatistics(after = null) {
     const until = Date.parse(campaign.closesAt) < now() ? campaign.closesAt : null;
-    /** @type {any} */
-    let found = null;
-    let after = null;
-    do {
-      /** @type {any} */
-      const page = (await run("monitorStatistics", { campaign: campaignId, every: interval().every, until, first: LOG_PAGE, after })).campaignStatistics;
-      if (!page) return null;
-      if (found) found.slots.nodes.push(...page.slots.nodes);
-      else found = page;
-      after = page.slots.pageInfo.hasNextPage ? page.slots.pageInfo.endCursor : null;
-    } while (after);
+    const { campaignStatistics: found } = await run("monitorStatistics", { campaign: campaignId, every: interval().every, until, first: LOG_PAGE, after });
+    if (found?.slots.pageInfo.hasNextPage) found.slots.nodes.push(...((await readStatistics(found.slots.pageInfo.endCursor))?.slots.nodes ?? []));
     return found;
   }
 
@@ -92,7 +85,7 @@ export function openMonitor(campaignId) {
       unplaced = await readAll("unplaced", { campaign: campaignId }, "unplaced");
       unplacedState = "";
     } catch (caught) {
-      unplacedState = /** @type {any} */ (caught).code ?? "INTERNAL";
+      unplacedState = codeOf(caught);
     }
     redraw();
   }
@@ -120,8 +113,7 @@ export function openMonitor(campaignId) {
   }
 
   function freshness() {
-    const time = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(statistics.at));
-    return h("p", { class: error ? "live stale" : "live" }, t(error ? "monitor.old" : "monitor.live", { time }));
+    return h("p", { class: error ? "live stale" : "live" }, t(error ? "monitor.old" : "monitor.live", { time: secondOf(statistics.at) }));
   }
 
   function fullScreen() {
@@ -153,19 +145,15 @@ export function openMonitor(campaignId) {
 
   function chartPart() {
     const points = statistics.timeSeries ?? [];
-    const { ms, every } = interval();
+    const { ms, label } = interval();
     const columns = Math.max(points.length, MIN_BARS);
     const step = niceStep(statistics.places / 3);
     const lines = Math.max(1, Math.ceil(statistics.places / step));
     const top = step * lines;
     const height = 150;
     const marks = [0, 1, 2, 3].map((each) => Date.parse(points[0]?.at ?? campaign.opensAt) + (each * columns * ms) / 3);
-    const label = (/** @type {number} */ at) => (every === "DAY" ? new Intl.DateTimeFormat(language, { day: "numeric", month: "short" }).format(at) : every === "HOUR" ? shortOf(new Date(at), deviceZone) : timeOf(new Date(at), deviceZone));
     const sentence = t("monitor.chartText", { first: points[0]?.taken ?? 0, time: points.length ? timeOf(points[0].at, deviceZone) : "", last: statistics.taken, count: statistics.places });
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "taken" },
-      h("h2", { id: "taken" }, t("monitor.chart")),
+    return section("taken", t("monitor.chart"), [
       Date.parse(campaign.opensAt) > now() || !points.length
         ? h("p", { class: "soft" }, t("monitor.noChart"))
         : h(
@@ -181,23 +169,20 @@ export function openMonitor(campaignId) {
                 return svg("rect", { x: index * 10 + 1, y: height - tall, width: 8, height: tall });
               }),
             ),
-            h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(at)))),
+            h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(new Date(at), deviceZone)))),
           ),
-    );
+    ], SHEET);
   }
 
   function slotsPart() {
     const order = statistics.slots.nodes
       .filter((/** @type {any} */ each) => each.slot)
       .sort((/** @type {any} */ a, /** @type {any} */ b) => b.taken / b.places - a.taken / a.places || b.waiting - a.waiting || compareNames(a.slot.title, b.slot.title));
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "clubs" },
-      h("h2", { id: "clubs" }, t("monitor.slots")),
+    return section("clubs", t("monitor.slots"), [
       order.length
         ? list("ol", { class: "fill" }, order.map((/** @type {any} */ each) => ({ key: each.slot.id, signature: JSON.stringify(each), build: () => slotEntry(each) })))
         : notice("", "list", t("empty.campaign")),
-    );
+    ], SHEET);
   }
 
   /** @param {any} each */
@@ -208,10 +193,7 @@ export function openMonitor(campaignId) {
 
   function unplacedPart() {
     const groups = eligibleGroups().map((each) => ({ group: each.group, count: Math.max(each.userCount - each.booked, 0) })).filter((each) => each.count);
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "none" },
-      h("div", { class: "row" }, h("h2", { id: "none" }, t("monitor.unplaced")), h("span", { class: "soft push" }, number(statistics.withoutBooking))),
+    return section("none", t("monitor.unplaced"), [
       !unplaced && groups.length > 0 && h("dl", { class: "facts" }, groups.flatMap((each) => [h("dt", null, each.group), h("dd", null, number(each.count))])),
       unplaced && names(unplaced),
       unplacedState && unplacedState !== "loading" && failure(unplacedState, showUnplaced),
@@ -219,7 +201,7 @@ export function openMonitor(campaignId) {
         unplaced = null;
         redraw();
       })),
-    );
+    ], { ...SHEET, actions: h("span", { class: "soft" }, number(statistics.withoutBooking)) });
   }
 
   /** @param {any[]} found */
@@ -237,12 +219,9 @@ export function openMonitor(campaignId) {
     const shown = entries.map((each) => ({ at: Date.parse(each.at), text: sentence(each) }));
     if (opensAt <= now()) shown.push({ at: opensAt, text: t("monitor.opened") });
     shown.sort((a, b) => b.at - a.at);
-    return h(
-      "section",
-      { class: "sheet stack", "aria-labelledby": "log" },
-      h("h2", { id: "log" }, t("monitor.log")),
+    return section("log", t("monitor.log"), [
       shown.length ? h("ol", { class: "log" }, shown.map(({ at, text }) => h("li", null, h("time", { datetime: new Date(at).toISOString() }, when(at)), h("span", null, text)))) : h("p", { class: "soft" }, t("monitor.noLog")),
-    );
+    ], SHEET);
   }
 
   return {
@@ -268,7 +247,12 @@ function niceStep(least) {
 /** Return the time of an entry, with its day if that is another one. @param {number} at */
 function when(at) {
   const isToday = new Date(at).toDateString() === new Date(now()).toDateString();
-  return isToday ? new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" }).format(at) : shortOf(new Date(at), deviceZone);
+  return isToday ? secondOf(at) : shortOf(new Date(at), deviceZone);
+}
+
+/** Return a time of day, as 15:00:07. @param {string | number} at */
+function secondOf(at) {
+  return timeFormat(deviceZone, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(at));
 }
 
 /** Return what happened. @param {any} entry of the audit log */

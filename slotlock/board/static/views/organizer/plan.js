@@ -2,21 +2,22 @@
 /** A campaign of an organizer: its settings, its courses, and what is missing before everybody sees it. */
 import { go, say, site } from "../../app.js";
 import { now } from "../../clock.js";
-import { run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
-import { bones, button, failure, icon } from "../../parts.js";
+import { bones, button, failure, hidden, icon } from "../../parts.js";
 import { whereOf } from "../../rows.js";
-import { oneAtATime, readAll } from "../../store.js";
-import { compareNames, deviceZone, number, shortOf, t } from "../../text.js";
-import { Actions, conflictList, why } from "./forms/actions.js";
+import { oneAtATime } from "../../store.js";
+import { deviceZone, number, shortOf, t } from "../../text.js";
+import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
+import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
 import { stateTag } from "./campaigns.js";
 import { copyForm, copyPanel } from "./forms/copy.js";
 import { exportButtons } from "./forms/exports.js";
-import { skippedHolidays } from "./forms/holidays.js";
 import { limitTexts } from "./forms/limits.js";
 import { shortWhenOf, whenOf } from "./forms/localtime.js";
+import { column, countCell, section, table, toggleButton, withCount, zoneNote } from "./parts.js";
 import { courseCount, readChecks } from "./readiness.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 
@@ -53,14 +54,12 @@ export function openPlan(campaignId) {
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
       redraw();
       if (!campaign) return;
-      const found = await Promise.all(["PUBLISHED", "DRAFT", "CANCELLED"].map((status) => readAll("planSlots", { campaign: campaignId, status }, "slots")));
-      slots = found.flat().sort((a, b) => a.startTime.localeCompare(b.startTime) || compareNames(a.title, b.title));
-      for (const id of selected) if (!slots.some((slot) => slot.id === id)) selected.delete(id);
+      const found = (slots = await readSlots("planSlots", { campaign: campaignId }));
+      for (const id of selected) if (!found.some((slot) => slot.id === id)) selected.delete(id);
       redraw();
-      checks = await readChecks(campaign, slots.filter((slot) => slot.status !== "CANCELLED"), zone());
+      checks = await readChecks(campaign, found.filter((slot) => slot.status !== "CANCELLED"), zone());
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
-      if (!(/** @type {any} */ (caught).code)) throw caught;
+      error = codeOf(caught);
     } finally {
       redraw();
     }
@@ -151,56 +150,44 @@ export function openPlan(campaignId) {
           h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
           h("h1", null, campaign.name, " ", stateTag(campaign)),
           h("p", { class: "soft" }, [times, ...limits].filter(Boolean).join(" · ")),
-          zone() !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone().replace(/_/g, " ") }))),
+          zoneNote(zone())),
         h("div", { class: "row push even" },
-          button("second", t("plan.settings"), () => show("settings"), { "aria-expanded": String(panel === "settings") }),
+          toggleButton(t("plan.settings"), panel === "settings", () => show("settings")),
           h("a", { class: "btn second", href: `#/draw/${campaign.id}` }, t("draw.title")),
           campaign.published ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor")) : actions.button("publish", "", [t("plan.publish")], publish)),
       ),
       actions.problem("publish"),
-      panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { submit: t("form.save"), onsubmit: saveSettings, oncancel: () => show("settings") }),
+      panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { onsubmit: saveSettings, oncancel: () => show("settings") }),
     ];
   }
 
-  /** What the action of a check does. */
+  /** What the action of a check does. @type {Record<string, () => any>} */
   const DOES = { add: () => panel !== "slot" && show("slot"), settings: () => panel !== "settings" && show("settings"), publishDrafts, publishOthers };
 
   function readiness() {
     const isDone = campaign.published && checks?.every((check) => check.kind === "good");
     const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
     if (!slots || isDone || (campaign.published && !checks)) return null;
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "before", "data-key": "before" },
-      h("h2", { id: "before" }, t(isOpen ? "plan.while" : campaign.published ? "plan.after" : "plan.before")),
+    return section("before", t(isOpen ? "plan.while" : campaign.published ? "plan.after" : "plan.before"), [
       checks ? h("ul", { class: "slots list" }, checks.filter((check) => !campaign.published || check.kind !== "good").map((check) =>
-        h("li", null, icon(ICON_OF[check.kind], check.kind), h("p", null, check.text), h("div", { class: "row" }, (check.helps ?? []).map((help, index) => (help.href ? h("a", { class: index ? "btn plain" : "btn second", href: help.href }, help.label) : help.does && button(index ? "plain" : "second", help.label, DOES[help.does]))))))) : error ? failure(error, load) : bones(3),
+        h("li", null, icon(ICON_OF[check.kind], check.kind), h("p", null, check.text), h("div", { class: "row" }, check.helps.map(([label, target], index) => (DOES[target] ? button(index ? "plain" : "second", label, DOES[target]) : h("a", { class: index ? "btn plain" : "btn second", href: target }, label))))))) : error ? failure(error, load) : bones(3),
       actions.problem("drafts"),
-    );
+    ]);
   }
 
   function slotsSection() {
     const all = slots ?? [];
     const count = courseCount(all.filter((slot) => slot.status !== "CANCELLED"));
-    const conflicts = form?.refusal?.conflicts ?? [];
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "courses", "data-key": "courses" },
-      h("div", { class: "row" },
-        h("h2", { id: "courses" }, t("plan.courses"), " ", h("span", { class: "soft" }, number(count))),
-        h("div", { class: "row push" }, button("second", t("plan.add"), () => show("slot"), { "aria-expanded": String(panel === "slot") }))),
+    return section("courses", withCount(t("plan.courses"), number(count)), [
       panel === "slot" && form.render(t("plan.add"), slotFields(form, null), {
         submit: t(form.values.form === "series" ? "plan.createSeries" : "plan.create"),
         onsubmit: () => saveSlot("STRICT"),
         oncancel: () => show("slot"),
-        more: conflicts.length > 0 && h("div", { class: "stack tight" }, conflictList(conflicts), h("p", null, button("second", t("plan.skip", { count: conflicts.length }), () => saveSlot("SKIP_CONFLICTS")))),
+        more: conflictsOf(form, () => saveSlot("SKIP_CONFLICTS")),
       }),
-      made && h("div", { class: "notice yours", role: "status" }, icon("tick"), h("div", { class: "stack tight" },
-        h("p", null, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
-        skippedHolidays(made.skippedHolidays),
-        made.conflicts.length > 0 && [h("p", null, t("plan.skipped", { count: made.conflicts.length })), conflictList(made.conflicts)])),
-      !slots ? bones(6) : all.length > 0 && [selection(), table(all)],
-    );
+      made && datesNotice(made, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
+      !slots ? bones(6) : all.length > 0 && [selection(), table({ "aria-labelledby": "courses" }, columns(), list("tbody", { role: "rowgroup" }, tableRows(all)))],
+    ], { actions: toggleButton(t("plan.add"), panel === "slot", () => show("slot")) });
   }
 
   /** What can be done with the selected slots. */
@@ -222,18 +209,8 @@ export function openPlan(campaignId) {
     );
   }
 
-  /** @param {any[]} all */
-  function table(all) {
-    const column = (/** @type {string} */ key, /** @type {string} */ kind = "") => h("th", { role: "columnheader", scope: "col", class: kind || null }, t(key));
-    return h(
-      "div",
-      { class: "frame", "data-key": "table" },
-      h("table", { class: "table", role: "table", "aria-labelledby": "courses" },
-        h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
-          h("th", { role: "columnheader", scope: "col" }, h("span", { class: "vh" }, t("plan.select"))),
-          column("plan.course"), column("plan.when"), column("plan.where"), column("plan.places", "num"), column("plan.taken", "num"), column("plan.state"))),
-        list("tbody", { role: "rowgroup" }, tableRows(all))),
-    );
+  function columns() {
+    return [column(hidden(t("plan.select"))), column(t("plan.course")), column(t("plan.when")), column(t("plan.where")), column(t("plan.places"), "num"), column(t("plan.taken"), "num"), column(t("plan.state"))];
   }
 
   /** Return a row for each slot, and one for the dates of a series until they are asked for. @param {any[]} all */
@@ -246,42 +223,40 @@ export function openPlan(campaignId) {
       if (slot.seriesId && seen.has(slot.seriesId) && !expanded.has(slot.seriesId)) continue;
       if (slot.seriesId) seen.add(slot.seriesId);
       const isOpen = expanded.has(slot.seriesId);
+      const shown = isFirst && !isOpen ? dates : [slot];
       rows.push({
         key: slot.id,
-        signature: JSON.stringify([slot, selected.has(slot.id), isFirst && dates.length, isOpen, isFirst && dates.map((each) => selected.has(each.id))]),
-        build: () => row(slot, isFirst ? dates : [], isOpen),
+        signature: JSON.stringify([slot, shown, shown.map((each) => selected.has(each.id)), isFirst && dates.length, isOpen]),
+        build: () => row(slot, shown, isFirst ? dates.length : 0, isOpen),
       });
     }
     return rows;
   }
 
-  /** @param {any} slot @param {any[]} dates of its series, if the row stands for them @param {boolean} isOpen */
-  function row(slot, dates, isOpen) {
-    const ids = dates.length && !isOpen ? dates.map((each) => each.id) : [slot.id];
-    const isChosen = ids.every((id) => selected.has(id));
+  /** @param {any} slot @param {any[]} shown the slots for which the row stands @param {number} count of the dates that it shows and hides @param {boolean} isOpen */
+  function row(slot, shown, count, isOpen) {
+    const isChosen = shown.every(({ id }) => selected.has(id));
     const pick = h("input", { type: "checkbox", checked: isChosen, "aria-label": t("plan.selectOne", { title: slot.title }), onchange: () => {
-      for (const id of ids) if (isChosen) selected.delete(id);
+      for (const { id } of shown) if (isChosen) selected.delete(id);
       else selected.add(id);
       redraw();
     } });
-    const free = ids.length > 1 ? dates : [slot];
-    const sum = (/** @type {(each: any) => number} */ value) => free.reduce((total, each) => total + value(each), 0);
-    const toggle = dates.length > 0 && button("plain", t(isOpen ? "plan.lessDates" : "plan.dates", { count: dates.length }), () => {
-      if (isOpen) expanded.delete(slot.seriesId);
-      else expanded.add(slot.seriesId);
+    const sum = (/** @type {(each: any) => number} */ value) => shown.reduce((total, each) => total + value(each), 0);
+    const toggle = count > 0 && toggleButton(t(isOpen ? "plan.lessDates" : "plan.dates", { count }), isOpen, () => {
+      if (!expanded.delete(slot.seriesId)) expanded.add(slot.seriesId);
       redraw();
-    }, { "aria-expanded": String(isOpen) });
+    }, "plain");
     const meetings = slot.meetings.length > 1 && h("span", { class: "small soft" }, t("plan.meetings", { count: slot.meetings.length }));
     return h(
       "tr",
       { role: "row", "data-key": slot.id },
       h("td", { role: "cell", class: "pick" }, pick),
       h("th", { role: "rowheader", scope: "row" }, h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title), slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", "))),
-      h("td", { role: "cell", class: "wide" }, slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `, dates.length && !isOpen ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone), meetings, toggle && [" ", toggle]),
+      h("td", { role: "cell", class: "wide" }, slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `, shown.length > 1 ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone), meetings, toggle && [" ", toggle]),
       h("td", { role: "cell", class: "where" }, whereOf(slot) || h("span", { class: "soft" }, "–")),
-      h("td", { role: "cell", class: "num", "data-label": t("plan.places") }, number(sum((each) => each.capacity))),
-      h("td", { role: "cell", class: "num", "data-label": t("plan.taken") }, number(sum((each) => each.capacity - each.remaining)), slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength }))),
-      h("td", { role: "cell" }, stateOf(free)),
+      countCell(t("plan.places"), number(sum((each) => each.capacity))),
+      countCell(t("plan.taken"), number(sum((each) => each.capacity - each.remaining)), slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength }))),
+      h("td", { role: "cell" }, stateOf(shown)),
     );
   }
 
@@ -292,7 +267,7 @@ export function openPlan(campaignId) {
       exportButtons(actions, campaignId, t("plan.export")),
       h("div", { class: "row even" },
         letter.button(),
-        button("second", t("orga.copy"), () => show("copy"), { "aria-expanded": String(panel === "copy") }),
+        toggleButton(t("orga.copy"), panel === "copy", () => show("copy")),
         site.sendsMail && h("a", { class: "btn second", href: `#/mail/texts/${campaignId}` }, t("plan.mails")),
         campaign.published && actions.button("unpublish", "second", [t("plan.unpublish")], unpublish),
         actions.askingButton("delete", [t("plan.delete")], t("plan.deleteQuestion", { name: campaign.name }), t("plan.delete"), remove)),

@@ -6,11 +6,14 @@ import { number, t } from "../../text.js";
 import { whenOf } from "./forms/localtime.js";
 
 /**
- * What helps: something that the page does, or another page.
- * @typedef {{does?: "add" | "publishDrafts" | "publishOthers" | "settings", href?: string, label: string}} Help
- * A check: whether it is good, a warning or a problem, and what helps.
- * @typedef {{kind: "good" | "late" | "bad", text: string, helps?: Help[]}} Check
+ * A check: whether it is good, a warning or a problem, and what helps, each as its text and what the page does or the address of another page.
+ * @typedef {{kind: "good" | "late" | "bad", text: string, helps: Array<[string, string]>}} Check
  */
+
+/** @param {Check["kind"]} kind @param {string} text @param {...[string, string]} helps @returns {Check} */
+function check(kind, text, ...helps) {
+  return { kind, text, helps };
+}
 
 /**
  * Return all checks of a campaign, in order. Once everybody can book, its places and times are no task any more.
@@ -33,49 +36,51 @@ export function courseCount(slots) {
   return new Set(slots.map((slot) => slot.seriesId ?? slot.id)).size;
 }
 
-/** @returns {Help} */
+/** @returns {[string, string]} */
 function addHelp() {
-  return { does: "add", label: t("plan.add") };
+  return [t("plan.add"), "add"];
+}
+
+/** @param {{id: string, title: string}} slot @returns {[string, string]} */
+function changeHelp({ id, title }) {
+  return [t("check.change", { title }), `#/course/${id}/edit`];
 }
 
 /** @param {any[]} slots @param {any} found @returns {Check} */
 function placesCheck(slots, { places, userCount }) {
-  if (!slots.length) return { kind: "bad", text: t("check.noSlots"), helps: [addHelp()] };
-  if (!userCount) return { kind: "late", text: t("check.nobody"), helps: [{ href: "#/people", label: t("orga.people") }] };
+  if (!slots.length) return check("bad", t("check.noSlots"), addHelp());
+  if (!userCount) return check("late", t("check.nobody"), [t("orga.people"), "#/people"]);
   const text = t("check.places", { courses: t("orga.courses", { count: courseCount(slots) }), places: t("check.placeCount", { count: places }), count: userCount });
-  return userCount > places ? { kind: "late", text: t("check.tooFew", { text, count: userCount - places }), helps: [addHelp()] } : { kind: "good", text };
+  return userCount > places ? check("late", t("check.tooFew", { text, count: userCount - places }), addHelp()) : check("good", text);
 }
 
 /** @param {any} campaign @param {any} found @returns {Check | null} */
 function tooFewCheck(campaign, { bookableSlots, usersWithTooFewSlots: { count } }) {
   if (!count || !bookableSlots) return null;
   const text = [t("check.mayChoose", { count: campaign.maxBookings, people: t("check.people", { count, shown: number(count) }) }), t("check.canChoose", { count: bookableSlots })];
-  return { kind: "late", text: text.join(" "), helps: [addHelp(), { does: "settings", label: t("check.changePlaces") }] };
+  return check("late", text.join(" "), addHelp(), [t("check.changePlaces"), "settings"]);
 }
 
 /** @param {any} campaign @param {string} zone @returns {Check} */
-function opensCheck(campaign, zone) {
-  const settings = { helps: [/** @type {Help} */ ({ does: "settings", label: t("check.changeTimes") })] };
-  if (Date.parse(campaign.closesAt) <= now()) return { kind: "bad", text: t("check.closed", { time: whenOf(campaign.closesAt, zone) }), ...settings };
-  if (Date.parse(campaign.opensAt) <= now()) return { kind: "late", text: t("check.opensAtOnce", { time: whenOf(campaign.opensAt, zone) }), ...settings };
-  return { kind: "good", text: t("orga.times", { opens: whenOf(campaign.opensAt, zone), closes: whenOf(campaign.closesAt, zone) }) };
+function opensCheck({ opensAt, closesAt }, zone) {
+  const [opens, closes] = [whenOf(opensAt, zone), whenOf(closesAt, zone)];
+  /** @type {[string, string]} */
+  const help = [t("check.changeTimes"), "settings"];
+  if (Date.parse(closesAt) <= now()) return check("bad", t("check.closed", { time: closes }), help);
+  if (Date.parse(opensAt) <= now()) return check("late", t("check.opensAtOnce", { time: opens }), help);
+  return check("good", t("orga.times", { opens, closes }));
 }
 
 /** @param {any} found @returns {Check[]} */
 function roomChecks({ resourceConflicts, resourceConflictCount: count }) {
   const shown = resourceConflicts.filter((/** @type {any} */ each) => each.slot);
-  const checks = shown.map((/** @type {any} */ { resource, slot, other }) => ({
-    kind: "bad",
-    text: t("check.roomTaken", { title: slot.title, resource, time: whenOf(slot.startTime, slot.timeZone), other: other?.title ?? "" }),
-    helps: [{ href: `#/course/${slot.id}/edit`, label: t("check.change", { title: slot.title }) }],
-  }));
-  return count > checks.length ? [...checks, { kind: "bad", text: t("check.moreRooms", { count: count - checks.length }) }] : checks;
+  const checks = shown.map((/** @type {any} */ { resource, slot, other }) => check("bad", t("check.roomTaken", { title: slot.title, resource, time: whenOf(slot.startTime, slot.timeZone), other: other?.title ?? "" }), changeHelp(slot)));
+  return count > checks.length ? [...checks, check("bad", t("check.moreRooms", { count: count - checks.length }))] : checks;
 }
 
 /** @param {any} found @returns {Check | null} */
 function pastCheck({ pastSlots: { count, examples } }) {
-  if (!count) return null;
-  return { kind: "late", text: t("check.past", { count }), helps: [{ href: `#/course/${examples[0].id}/edit`, label: t("check.change", { title: examples[0].title }) }] };
+  return count ? check("late", t("check.past", { count }), changeHelp(examples[0])) : null;
 }
 
 /** Before the campaign is published, its drafts are published with it. @param {any} campaign @param {any[]} slots @returns {Check | null} */
@@ -83,20 +88,21 @@ function draftsCheck(campaign, slots) {
   const drafts = slots.filter((slot) => slot.status === "DRAFT");
   const count = courseCount(drafts);
   if (!count) return null;
-  if (campaign.published) return { kind: "late", text: t("check.drafts", { count }), helps: [{ does: "publishDrafts", label: t("plan.publishDrafts", { count }) }] };
-  const helps = drafts.length < slots.length ? [/** @type {Help} */ ({ does: "publishOthers", label: t("plan.publishOthers") })] : [];
-  return { kind: "good", text: t("check.draftsToo", { count }), helps };
+  if (campaign.published) return check("late", t("check.drafts", { count }), [t("plan.publishDrafts", { count }), "publishDrafts"]);
+  const text = t("check.draftsToo", { count });
+  return drafts.length < slots.length ? check("good", text, [t("plan.publishOthers"), "publishOthers"]) : check("good", text);
 }
 
 /** @param {any} found @param {string} zone @returns {Check | null} */
 function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone) {
   if (!userCount) return null;
-  if (!count) return { kind: "good", text: t("check.passwords") };
+  if (!count) return check("good", t("check.passwords"));
   const text = [
     t("check.withPassword", { count: userCount - count, people: t("check.people", { count: userCount, shown: number(userCount) }) }),
     count > uninvited && t("check.invited", { count: count - uninvited, time: whenOf(lastInvitedAt, zone) }),
     uninvited > 0 && t("check.uninvited", { count: uninvited }),
-  ];
-  const see = { href: "#/people/without-password", label: t("check.seeWho") };
-  return { kind: uninvited ? "late" : "good", text: text.filter(Boolean).join(" "), helps: uninvited ? [{ href: "#/people/invitations", label: t("check.invite") }, see] : [see] };
+  ].filter(Boolean).join(" ");
+  /** @type {[string, string]} */
+  const see = [t("check.seeWho"), "#/people/without-password"];
+  return uninvited ? check("late", text, [t("check.invite"), "#/people/invitations"], see) : check("good", text, see);
 }

@@ -85,7 +85,7 @@ export function openWebhooks() {
   /** @param {any} webhook null for a new one */
   function edit(webhook) {
     changed = webhook;
-    form = new Form({ url: webhook?.url ?? "", campaignId: webhook?.campaign?.id ?? (me?.role === "ADMIN" ? "" : campaigns[0]?.id ?? ""), events: webhook?.events ?? [] });
+    form = new Form("webhooks", { url: webhook?.url ?? "", campaignId: webhook?.campaign?.id ?? (me?.role === "ADMIN" ? "" : campaigns[0]?.id ?? ""), events: webhook?.events ?? [] });
     redraw();
     form.focusFirst();
   }
@@ -142,8 +142,8 @@ export function openWebhooks() {
     const everywhere = me?.role === "ADMIN" ? [["", t("webhooks.wholeSite")]] : [];
     const choices = /** @type {Array<[string, string]>} */ ([...everywhere, ...campaigns.map((each) => [each.id, each.name])]);
     return current.render(changed ? t("webhooks.change") : t("webhooks.create"), [
-      current.field("url", t("webhooks.url"), { type: "url", required: true, maxlength: 500, autocomplete: "off" }, t("webhooks.urlHelp")),
-      !changed && current.select("campaignId", t("webhooks.campaign"), choices),
+      current.field("url", { type: "url", required: true, maxlength: 500, autocomplete: "off" }),
+      !changed && current.select("campaignId", choices, { label: t("webhooks.campaign") }),
       eventField(current),
     ], { submit: t("form.save"), onsubmit: submit, oncancel: close });
   }

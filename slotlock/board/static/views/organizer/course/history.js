@@ -1,11 +1,11 @@
 // @ts-check
 /** Who did what with a course, newest first. */
 import { run } from "../../../client.js";
-import { h, list, redraw } from "../../../kernel.js";
+import { h, redraw } from "../../../kernel.js";
 import { button } from "../../../parts.js";
-import { deviceZone, t } from "../../../text.js";
-import { durationOf } from "../forms/duration.js";
+import { deviceZone, durationOf, t } from "../../../text.js";
 import { whenOf } from "../forms/localtime.js";
+import { toggleButton } from "../parts.js";
 
 const HISTORY_PAGE = 20;
 
@@ -34,23 +34,22 @@ export function slotHistory(slotId) {
     load();
   }
 
-  /** @param {any} entry @param {number} index */
-  function row(entry, index) {
-    const person = entry.user?.name ?? "";
-    const by = entry.by && entry.by.id !== entry.user?.id ? t("roster.by", { name: entry.by.name }) : "";
+  /** @param {any} entry */
+  function row(entry) {
+    const by = entry.by && entry.by.id !== entry.user?.id && t("roster.by", { name: entry.by.name });
     const isNew = entry.action === "SLOT_CREATED" || entry.action === "SLOT_DELETED";
     const edits = (isNew ? [] : entry.edits).map(editText);
     const limits = entry.overriddenRefusals.map((/** @type {string} */ each) => t(`passed.${each}`, {}, each));
-    const text = [t(`history.${entry.action}`, {}, entry.action), person, by, ...limits, ...edits].filter(Boolean).join(" · ");
-    return { key: `${entry.at} ${index} ${entries.length}`, signature: text, build: () => h("li", null, h("time", { datetime: entry.at }, whenOf(entry.at, deviceZone)), h("span", null, text)) };
+    const text = [t(`history.${entry.action}`, {}, entry.action), entry.user?.name, by, ...limits, ...edits].filter(Boolean).join(" · ");
+    return h("li", null, h("time", { datetime: entry.at }, whenOf(entry.at, deviceZone)), h("span", null, text));
   }
 
   function render() {
     return h(
       "section",
       { class: "stack", "data-key": "history", "aria-labelledby": "history" },
-      h("div", { class: "row" }, h("h2", { id: "history" }, t("history.title")), button("plain", t(isOpen ? "history.hide" : "history.show"), toggle, { "aria-expanded": String(isOpen) })),
-      isOpen && list("ol", { class: "log long" }, entries.map(row)),
+      h("div", { class: "row" }, h("h2", { id: "history" }, t("history.title")), toggleButton(t(isOpen ? "history.hide" : "history.show"), isOpen, toggle, "plain")),
+      isOpen && h("ol", { class: "log long" }, entries.map(row)),
       isOpen && after && h("p", null, button("second", t("history.more"), () => read(after))),
     );
   }

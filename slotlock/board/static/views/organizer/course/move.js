@@ -3,12 +3,12 @@
 import { say } from "../../../app.js";
 import { now } from "../../../clock.js";
 import { h, redraw } from "../../../kernel.js";
-import { button } from "../../../parts.js";
 import { t } from "../../../text.js";
 import { Form } from "../forms/form.js";
 import { DAY_MS, fromLocal, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { loadResources, resourceField } from "../forms/resources.js";
-
+import { changedTimes, isSame, timetableOf } from "../forms/slotform.js";
+import { toggleButton } from "../parts.js";
 
 /** @param {() => any[]} datesOf returns the slots of the series @param {() => any} reload */
 export function mover(datesOf, reload) {
@@ -29,7 +29,7 @@ export function mover(datesOf, reload) {
       from: first.id,
       startTime: toLocal(first.startTime, slot.timeZone),
       endTime: toLocal(first.endTime, slot.timeZone),
-      location: first.location ?? "",
+      location: first.location,
       resources: first.resources ?? [],
       resourceText: "",
     };
@@ -37,7 +37,7 @@ export function mover(datesOf, reload) {
 
   /** @param {any} slot */
   function toggle(slot) {
-    form = form ? null : new Form(values(slot));
+    form = form ? null : new Form("move", values(slot));
     if (form) loadResources();
     redraw();
     form?.focusFirst();
@@ -46,14 +46,16 @@ export function mover(datesOf, reload) {
   /** Return the change of the slots of a series from one on. @param {Form} current @param {any} slot */
   function changedSeries(current, slot) {
     const before = movable(slot).find((each) => each.id === current.values.from);
-    const startTime = current.instant("startTime", slot.timeZone, before.startTime);
-    const endTime = current.instant("endTime", slot.timeZone, before.endTime);
-    const isMoved = startTime !== before.startTime || endTime !== before.endTime;
     const location = current.text("location");
-    const resourceIds = current.values.resources.map((/** @type {any} */ each) => each.id);
-    const isSameRoom = String(resourceIds) === String(before.resources.map((/** @type {any} */ each) => each.id));
+    const { resources } = current.values;
     if (current.text("resourceText")) current.fail("resources", t("slotForm.resourceOpen"));
-    return { slotId: before.id, scope: "THIS_AND_FOLLOWING", ...(isMoved && { startTime, endTime }), ...(location !== (before.location ?? null) && { location }), ...(!isSameRoom && { resourceIds }) };
+    return {
+      slotId: before.id,
+      scope: "THIS_AND_FOLLOWING",
+      ...changedTimes(current, before, slot.timeZone),
+      ...(location !== before.location && { location }),
+      ...(!isSame(resources, before.resources) && { resourceIds: resources.map((/** @type {any} */ each) => each.id) }),
+    };
   }
 
   /** Return the new meetings of a course: those of the same weekday and time move by the same days and to the same time. @param {Form} current @param {any} slot */
@@ -69,8 +71,7 @@ export function mover(datesOf, reload) {
       if (!start || !end) current.fail("startTime", t(startTime && endTime ? "form.gap" : "form.missing"));
       return { startTime: start, endTime: end };
     });
-    const days = extra.map((/** @type {any} */ each) => each.startTime && local(each.startTime).slice(0, 10)).sort();
-    return { slotId: slot.id, timetable: { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra } };
+    return { slotId: slot.id, timetable: timetableOf(extra, zone) };
   }
 
   /** @param {any} slot */
@@ -92,15 +93,15 @@ export function mover(datesOf, reload) {
       current && Object.assign(current.values, values(slot, event.target.value));
       redraw();
     };
-    const options = all.map((each) => h("option", { value: each.id, selected: each.id === current?.values.from }, whenOf(each.startTime, slot.timeZone)));
+    const options = all.map((each) => [each.id, whenOf(each.startTime, slot.timeZone)]);
     return h(
       "section",
       { class: "stack", "data-key": "move", "aria-label": t("move.title") },
-      h("p", null, button("second", t("move.title"), () => toggle(slot), { "aria-expanded": String(Boolean(form)) })),
+      h("p", null, toggleButton(t("move.title"), form, () => toggle(slot))),
       current && current.render(t("move.title"), [
-        current.field("from", t("move.from"), { tag: "select", children: options, onchange: choose }, t(slot.seriesId ? "move.seriesHelp" : "move.courseHelp")),
-        h("div", { class: "columns" }, current.time("startTime", t("move.startTime"), slot.timeZone), current.time("endTime", t("slotForm.endTime"), slot.timeZone)),
-        slot.seriesId && [current.field("location", t("slotForm.location"), { maxlength: 200 }), resourceField(current)],
+        current.field("from", { options, onchange: choose, help: current.help(slot.seriesId ? "series" : "course") }),
+        h("div", { class: "columns" }, current.time("startTime", slot.timeZone), current.time("endTime", slot.timeZone, { label: t("slotForm.endTime") })),
+        slot.seriesId && [current.field("location", { maxlength: 200, label: t("slotForm.location") }), resourceField(current)],
       ], { submit: t("move.submit"), onsubmit: () => move(slot), oncancel: () => toggle(slot) }),
     );
   }

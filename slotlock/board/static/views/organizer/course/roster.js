@@ -2,12 +2,14 @@
 /** Who has a place in a course and who waits, and what an organizer does for them. */
 import { newKey } from "../../../client.js";
 import { now } from "../../../clock.js";
-import { h, list, redraw } from "../../../kernel.js";
+import { h, redraw } from "../../../kernel.js";
 import { bones, button, icon, whose } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t, timeOf } from "../../../text.js";
 import { Actions } from "../forms/actions.js";
+import { input } from "../forms/form.js";
 import { whenOf } from "../forms/localtime.js";
+import { section, toggleButton, withCount } from "../parts.js";
 import { userPicker } from "./userpicker.js";
 
 /** @param {string} slotId @param {() => any} reload */
@@ -78,15 +80,15 @@ export function roster(slotId, reload) {
   function mover(booking) {
     if (!targets) return slot.campaign ? bones(1) : h("p", { class: "soft" }, t("roster.nowhere"));
     const key = `move ${booking.id}`;
-    const option = (/** @type {any} */ each) => h("option", { value: each.id, selected: each.id === target }, `${each.title} · ${whenOf(each.startTime, each.timeZone)} · ${t("state.free", { free: each.remaining, all: each.capacity, count: each.remaining })}`);
+    const options = [["", t("roster.choose")], ...targets.map((each) => [each.id, `${each.title} · ${whenOf(each.startTime, each.timeZone)} · ${t("state.free", { free: each.remaining, all: each.capacity, count: each.remaining })}`])];
     return h(
       "div",
       { class: "row whole" },
       h("label", { for: "move-to" }, t("roster.moveTo")),
-      h("select", { class: "input fit", id: "move-to", onchange: (/** @type {any} */ event) => {
+      input(target, { class: "input fit", id: "move-to", options, onchange: (/** @type {any} */ event) => {
         target = event.target.value;
         redraw();
-      } }, h("option", { value: "" }, t("roster.choose")), targets.map(option)),
+      } }),
       target && actions.button(key, "", [t("roster.move")], async () => {
         const input = { bookingId: booking.id, slotId: target, idempotencyKey: newKey() };
         if (!(await actions.run(key, "moveBooking", { input }, t("roster.moved", { name: booking.user?.name })))) return;
@@ -109,24 +111,18 @@ export function roster(slotId, reload) {
       booking.waitedSince && t("roster.fromList"),
       ...booking.overriddenRefusals.map((/** @type {string} */ each) => t(`passed.${each}`, {}, each)),
     ];
-    const isHeld = booking.status === "HELD";
-    return {
-      key: booking.id,
-      signature: JSON.stringify([booking, slot.status, moving === booking.id && [targets, target], actions.asking === key, [...actions.problems.keys()].filter((each) => each.endsWith(booking.id)), actions.running.endsWith(booking.id)]),
-      build: () =>
-        h(
-          "li",
-          { "data-key": booking.id },
-          h("p", null, h("strong", null, name), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-          slot.status !== "CANCELLED" && status(booking),
-          slot.status !== "CANCELLED" && h("div", { class: "row" },
-            isHeld && actions.button(`confirm ${booking.id}`, "second", [t("action.confirm"), whose(name)], () => change(`confirm ${booking.id}`, "confirmBooking", { id: booking.id, key: newKey() }, t("roster.booked", { name }))),
-            button("second", [t("roster.move"), whose(name)], () => startMove(booking), { "aria-expanded": String(moving === booking.id) }),
-            actions.askingButton(key, [t("roster.cancel"), whose(name)], t("roster.cancelQuestion", { name }), t("roster.cancelYes"), () => change(key, "cancelBooking", { id: booking.id, key: newKey() }, t("roster.cancelled", { name })), "plain quiet")),
-          actions.problem(`confirm ${booking.id}`),
-          moving === booking.id && mover(booking),
-        ),
-    };
+    return h(
+      "li",
+      { "data-key": booking.id },
+      h("p", null, h("strong", null, name), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
+      slot.status !== "CANCELLED" && status(booking),
+      slot.status !== "CANCELLED" && h("div", { class: "row" },
+        booking.status === "HELD" && actions.button(`confirm ${booking.id}`, "second", [t("action.confirm"), whose(name)], () => change(`confirm ${booking.id}`, "confirmBooking", { id: booking.id, key: newKey() }, t("roster.booked", { name }))),
+        toggleButton([t("roster.move"), whose(name)], moving === booking.id, () => startMove(booking)),
+        actions.askingButton(key, [t("roster.cancel"), whose(name)], t("roster.cancelQuestion", { name }), t("roster.cancelYes"), () => change(key, "cancelBooking", { id: booking.id, key: newKey() }, t("roster.cancelled", { name })), "plain quiet")),
+      actions.problem(`confirm ${booking.id}`),
+      moving === booking.id && mover(booking),
+    );
   }
 
   /** @param {any} booking */
@@ -142,17 +138,18 @@ export function roster(slotId, reload) {
     const key = `leave ${entry.id}`;
     const name = entry.user?.name ?? "";
     const notes = [t("roster.since", { time: whenOf(entry.since, slot.timeZone) }), entry.waitlistedBy && t("roster.by", { name: entry.waitlistedBy.name })];
-    return {
-      key: entry.id,
-      signature: JSON.stringify([entry, actions.asking === key, actions.problems.has(key), actions.running === key]),
-      build: () =>
-        h(
-          "li",
-          { "data-key": entry.id },
-          h("p", null, h("strong", null, `${entry.position}. ${name}`), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-          entry.user && actions.askingButton(key, [t("roster.takeOff"), whose(name)], t("roster.takeOffQuestion", { name }), t("roster.takeOff"), () => change(key, "leaveWaitlistFor", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })), "plain quiet"),
-        ),
-    };
+    return h(
+      "li",
+      { "data-key": entry.id },
+      h("p", null, h("strong", null, `${entry.position}. ${name}`), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
+      entry.user && actions.askingButton(key, [t("roster.takeOff"), whose(name)], t("roster.takeOffQuestion", { name }), t("roster.takeOff"), () => change(key, "leaveWaitlistFor", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })), "plain quiet"),
+    );
+  }
+
+  function toggleAdding() {
+    isAdding = !isAdding;
+    picker.clear();
+    if (isAdding) requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById("user-search")?.focus()));
   }
 
   /** @param {any} current the slot */
@@ -162,17 +159,11 @@ export function roster(slotId, reload) {
     return h(
       "div",
       { class: "stack loose", "data-key": "people" },
-      h("section", { class: "stack", "aria-labelledby": "roster" },
-        h("div", { class: "row" },
-          h("h2", { id: "roster" }, t(slot.status === "CANCELLED" ? "roster.ended" : "roster.title"), " ", h("span", { class: "soft" }, bookings ? String(order.length) : "")),
-          slot.status === "PUBLISHED" && h("div", { class: "row push" }, button("second", t("roster.add"), () => {
-            isAdding = !isAdding;
-            picker.clear();
-            if (isAdding) requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById("user-search")?.focus()));
-          }, { "aria-expanded": String(isAdding) }))),
+      section("roster", withCount(t(slot.status === "CANCELLED" ? "roster.ended" : "roster.title"), bookings && String(order.length)), [
         isAdding && slot.status === "PUBLISHED" && picker.render(),
-        !bookings ? bones(4) : order.length ? list("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty"))),
-      waiting.length > 0 && h("section", { class: "stack", "aria-labelledby": "waiting" }, h("h2", { id: "waiting" }, t("roster.waiting"), " ", h("span", { class: "soft" }, String(waiting.length))), list("ol", { class: "frame list" }, waiting.map(waitingRow))),
+        !bookings ? bones(4) : order.length ? h("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty")),
+      ], { actions: slot.status === "PUBLISHED" && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
+      waiting.length > 0 && section("waiting", withCount(t("roster.waiting"), String(waiting.length)), [h("ol", { class: "frame list" }, waiting.map(waitingRow))]),
     );
   }
 

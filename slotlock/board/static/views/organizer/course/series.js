@@ -5,11 +5,38 @@ import { newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { readAll } from "../../../store.js";
-import { t } from "../../../text.js";
-import { Form } from "../forms/form.js";
+import { compareNames, t } from "../../../text.js";
+import { Form, zoneHelp } from "../forms/form.js";
 import { holidayField, loadHolidayLists, skippedHolidays } from "../forms/holidays.js";
 import { fromLocal, isPast, plusDays, toLocal, whenOf } from "../forms/localtime.js";
-import { Actions, conflictList } from "../forms/actions.js";
+import { Actions, taken } from "../forms/actions.js";
+import { section, toggleButton, withCount } from "../parts.js";
+
+/** Return slots in order, whatever their status. @param {string} name of an operation with $status @param {Record<string, any>} variables @returns {Promise<any[]>} */
+export async function readSlots(name, variables) {
+  const found = await Promise.all(["PUBLISHED", "DRAFT", "CANCELLED"].map((status) => readAll(name, { ...variables, status }, "slots")));
+  return found.flatMap((each) => each ?? []).sort((a, b) => a.startTime.localeCompare(b.startTime) || compareNames(a.title, b.title));
+}
+
+/** Return on which dates of a form a room is taken, with a button to create the others. @param {Form} form @param {() => any} skip */
+export function conflictsOf(form, skip) {
+  const conflicts = form.refusal?.conflicts ?? [];
+  return conflicts.length > 0 && h("div", { class: "stack tight" }, conflictList(conflicts), h("p", null, button("second", t("plan.skip", { count: conflicts.length }), skip)));
+}
+
+/** Say which dates a series got, and which it did not get. @param {any} result @param {string} text */
+export function datesNotice({ existing = [], skippedHolidays: holidays, conflicts }, text) {
+  return h("div", { class: "notice yours", role: "status" }, icon("tick"), h("div", { class: "stack tight" },
+    h("p", null, text),
+    existing.length > 0 && h("p", null, t("series.existing", { count: existing.length })),
+    skippedHolidays(holidays),
+    conflicts.length > 0 && [h("p", null, t("plan.skipped", { count: conflicts.length })), conflictList(conflicts)]));
+}
+
+/** @param {any[]} conflicts dates on which a room is taken */
+function conflictList(conflicts) {
+  return h("ul", { class: "stack tight" }, conflicts.map((conflict) => h("li", null, taken(conflict))));
+}
 
 /** @param {() => any} reload */
 export function series(reload) {
@@ -28,8 +55,7 @@ export function series(reload) {
   async function load(current) {
     slot = current;
     if (!slot.seriesId) return;
-    const found = await Promise.all(["PUBLISHED", "DRAFT", "CANCELLED"].map((status) => readAll("seriesSlots", { id: slot.seriesId, status }, "slots")));
-    dates = found.flat().filter(Boolean).sort((a, b) => a.startTime.localeCompare(b.startTime));
+    dates = await readSlots("seriesSlots", { id: slot.seriesId });
     for (const id of selected) if (!dates.some((each) => each.id === id)) selected.delete(id);
   }
 
@@ -40,7 +66,7 @@ export function series(reload) {
   }
 
   function toggle() {
-    form = form ? null : new Form({ starts: [nextStart()], holidayListId: "", allowPast: false });
+    form = form ? null : new Form("series", { startTimes: [nextStart()], holidayListId: "", allowPast: false });
     added = null;
     if (form) loadHolidayLists();
     redraw();
@@ -50,8 +76,8 @@ export function series(reload) {
   async function add(onConflict) {
     const current = form;
     const result = await current?.send("addSeriesDates", () => {
-      const startTimes = current.values.starts.filter((/** @type {any} */ row) => row.at).map((/** @type {any} */ row) => fromLocal(row.at, slot.timeZone) ?? current.fail("starts", t("form.gap")));
-      if (!startTimes.length) current.fail("starts", t("form.missing"));
+      const startTimes = current.values.startTimes.filter((/** @type {any} */ row) => row.at).map((/** @type {any} */ row) => fromLocal(row.at, slot.timeZone) ?? current.fail("startTimes", t("form.gap")));
+      if (!startTimes.length) current.missing("startTimes");
       return { input: { seriesId: slot.seriesId, startTimes, onConflict, holidayListId: current.values.holidayListId || null, allowPast: current.values.allowPast, idempotencyKey: `${current.key} ${onConflict}` } };
     });
     if (!result) return;
@@ -77,9 +103,8 @@ export function series(reload) {
     return h(
       "li",
       { "data-key": date.id },
-      h("label", { class: "check" }, h("input", { type: "checkbox", "aria-label": t("plan.selectOne", { title: text }), checked: selected.has(date.id), onchange: (/** @type {any} */ event) => {
-        if (event.target.checked) selected.add(date.id);
-        else selected.delete(date.id);
+      h("label", { class: "check" }, h("input", { type: "checkbox", "aria-label": t("plan.selectOne", { title: text }), checked: selected.has(date.id), onchange: () => {
+        if (!selected.delete(date.id)) selected.add(date.id);
         redraw();
       } })),
       h("p", null, isOwn ? h("strong", { "aria-current": "true" }, name) : h("a", { href: `#/course/${date.id}` }, name), date.title !== slot.title && ` · ${date.title}`),
@@ -92,38 +117,30 @@ export function series(reload) {
   function render(current) {
     slot = current;
     if (!slot.seriesId) return null;
-    const conflicts = form?.refusal?.conflicts ?? [];
     const booked = actions.problems.get("removeDates")?.slots ?? [];
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "dates", "data-key": "dates" },
-      h("div", { class: "row" }, h("h2", { id: "dates" }, t("series.title"), " ", h("span", { class: "soft" }, String(dates.length))), h("div", { class: "row push" }, button("second", t("series.add"), toggle, { "aria-expanded": String(Boolean(form)) }))),
+    return section("dates", withCount(t("series.title"), String(dates.length)), [
       form && form.render(t("series.add"), [
-        form.rows("starts", t("series.starts"), t("series.another"), nextAfter, (row) => [/** @type {Form} */ (form).cell("starts", row, "at", t("slotForm.startTime"), { type: "datetime-local" })], t("form.zone", { zone: slot.timeZone.replace(/_/g, " ") })),
+        form.rows("startTimes", t("series.another"), nextAfter, { at: { type: "datetime-local", label: t("slotForm.startTime") } }, { help: zoneHelp(slot.timeZone) }),
         holidayField(form),
         h("p", { class: "soft" }, t("series.copies")),
-        (form.values.starts.some((/** @type {any} */ row) => isPast(row.at, slot.timeZone)) || form.values.allowPast) && form.check("allowPast", t("slotForm.allowPast")),
+        (form.values.startTimes.some((/** @type {any} */ row) => isPast(row.at, slot.timeZone)) || form.values.allowPast) && form.check("allowPast", { label: t("slotForm.allowPast") }),
       ], {
         submit: t("series.add"),
         onsubmit: () => add("STRICT"),
         oncancel: toggle,
-        more: conflicts.length > 0 && h("div", { class: "stack tight" }, conflictList(conflicts), h("p", null, button("second", t("plan.skip", { count: conflicts.length }), () => add("SKIP_CONFLICTS")))),
+        more: conflictsOf(form, () => add("SKIP_CONFLICTS")),
       }),
-      added && h("div", { class: "notice yours", role: "status" }, icon("tick"), h("div", { class: "stack tight" },
-        h("p", null, t("series.added", { count: added.slots.length })),
-        added.existing.length > 0 && h("p", null, t("series.existing", { count: added.existing.length })),
-        skippedHolidays(added.skippedHolidays),
-        added.conflicts.length > 0 && [h("p", null, t("plan.skipped", { count: added.conflicts.length })), conflictList(added.conflicts)])),
+      added && datesNotice(added, t("series.added", { count: added.slots.length })),
       h("ol", { class: "frame list" }, dates.map(dateRow)),
       selected.size > 0 && h("div", { class: "row" }, actions.askingButton("removeDates", [t("series.remove", { count: selected.size })], t("series.removeQuestion", { count: selected.size }), t("series.removeYes"), () => remove(false))),
       booked.length > 0 && selected.size > 0 && h("div", { class: "notice wait" }, icon("people"), h("div", { class: "stack tight" },
         h("ul", null, booked.map((/** @type {any} */ each) => h("li", null, whenOf(each.startTime, each.timeZone)))),
         h("p", null, actions.button("cancelDates", "final", [t("series.cancelBooked")], () => remove(true))))),
-    );
+    ], { actions: toggleButton(t("series.add"), form, toggle) });
   }
 
   function nextAfter() {
-    const rows = form?.values.starts ?? [];
+    const rows = form?.values.startTimes ?? [];
     const last = rows[rows.length - 1]?.at;
     return last ? { at: plusDays(last, 7) } : nextStart();
   }

@@ -2,6 +2,7 @@
 /** A search for users by name or address, with what can be done with each. */
 import { run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
+import { field } from "../../../parts.js";
 import { t } from "../../../text.js";
 
 const PAUSE_MS = 250;
@@ -21,7 +22,7 @@ export function userPicker(actionsOf) {
     const found = wanted && (await run("findUsers", { filter: { text: wanted }, first: MOST_USERS }).catch(() => null));
     if (wanted !== text.trim()) return;
     users = found ? found.users.nodes : null;
-    hasMore = Boolean(found && found.users.pageInfo.hasNextPage);
+    hasMore = found && found.users.pageInfo.hasNextPage;
     redraw();
   }
 
@@ -36,13 +37,11 @@ export function userPicker(actionsOf) {
     return h(
       "div",
       { class: "stack", "data-key": "picker" },
-      h("div", { class: "field" },
-        h("label", { for: "user-search" }, t("picker.label")),
-        h("input", { class: "input", id: "user-search", type: "search", autocomplete: "off", value: text, "data-controlled": true, oninput: (/** @type {any} */ event) => {
-          text = event.target.value;
-          clearTimeout(timer);
-          timer = setTimeout(find, PAUSE_MS);
-        } })),
+      field("user-search", t("picker.label"), { type: "search", autocomplete: "off", value: text, "data-controlled": true, oninput: (/** @type {any} */ event) => {
+        text = event.target.value;
+        clearTimeout(timer);
+        timer = setTimeout(find, PAUSE_MS);
+      } }),
       h("p", { class: "vh", role: "status" }, users ? t("picker.found", { count: users.length }) : ""),
       users && (users.length
         ? h("ul", { class: "frame list" }, users.map((user) => h("li", { "data-key": user.id }, h("p", null, h("strong", null, user.name), " ", h("span", { class: "soft" }, [user.email ?? user.username, ...user.groups ?? []].filter(Boolean).join(" · "))), actionsOf(user))))

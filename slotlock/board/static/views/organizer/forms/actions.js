@@ -2,18 +2,17 @@
 /** What an organizer does with one click: it runs once, and its answer is where the click was. */
 import { say } from "../../../app.js";
 import { reason } from "../../../bookings.js";
-import { run, sendUntilAnswered } from "../../../client.js";
+import { codeOf, run, sendUntilAnswered } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
-import { hasText, t } from "../../../text.js";
+import { t } from "../../../text.js";
 import { whenOf } from "./localtime.js";
 
 /** How often a request is sent without an answer, before that is said. */
 const ATTEMPTS = 5;
-let created = 0;
 
 /**
- * Send a mutation until there is an answer. A result with a `code` did not work.
+ * Send a mutation, or a query about a campaign, until there is an answer. A result with a `code` did not work.
  * @param {string} name of an operation with one field
  * @param {Record<string, any>} variables
  * @returns {Promise<any>}
@@ -22,26 +21,22 @@ export async function answer(name, variables) {
   let attempts = 0;
   let trouble = "OFFLINE";
   try {
-    const result = await sendUntilAnswered(async () => Object.values(await run(name, variables))[0], {
+    const result = await sendUntilAnswered(async () => Object.values(await run(name, variables))[0] ?? { code: "CAMPAIGN_NOT_FOUND" }, {
       isWanted: () => ++attempts < ATTEMPTS,
       onTrouble: (code) => {
         trouble = code;
       },
     });
     return result ?? { code: trouble };
-  } catch (error) {
-    if (!(/** @type {any} */ (error).code)) throw error;
-    return { code: /** @type {any} */ (error).code };
+  } catch (caught) {
+    return { code: codeOf(caught) };
   }
 }
 
 /** Return why something did not work, for an organizer. @param {any} result */
 export function why(result) {
-  const key = `why.${result.code}`;
   if (result.code === "RESOURCE_TAKEN" && result.other) return taken(result);
-  if (hasText(key)) return t(key, result);
-  if (hasText(`error.${result.code}`)) return t(`error.${result.code}`);
-  return reason(result);
+  return t(`why.${result.code}`, result, t(`error.${result.code}`, {}, reason(result)));
 }
 
 /** Return which slot has a room at a time. @param {any} conflict a ResourceTaken */
@@ -51,14 +46,13 @@ export function taken(conflict) {
   return t("why.RESOURCE_TAKEN", { resource: resourceName, title: other.title, time: whenOf(meeting.startTime, other.timeZone) });
 }
 
-/** Return a list of dates on which a room is taken. @param {any[]} conflicts */
-export function conflictList(conflicts) {
-  return h("ul", { class: "stack tight" }, conflicts.map((conflict) => h("li", null, taken(conflict))));
+/** Focus an element once it is drawn. @param {string} key @param {string} [inside] what to focus in it */
+export function focusKey(key, inside = "") {
+  requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${key}"]${inside}`))?.focus());
 }
 
 /** The actions of a view: at most one runs, and each problem is kept with the key of its action. */
 export class Actions {
-  number = (created += 1);
   running = "";
   asking = "";
   /** @type {Map<string, any>} */
@@ -109,25 +103,20 @@ export class Actions {
    * @param {string} [kind] of the button
    */
   askingButton(key, content, question, label, action, kind = "final") {
-    if (this.asking !== key) {
-      return button(kind, content, () => {
-        this.asking = key;
-        this.problems.delete(key);
-        redraw();
-        requestAnimationFrame(() => document.getElementById(`asking${this.number}`)?.focus());
-      }, { "data-key": `ask ${key}` });
-    }
-    const keep = () => {
-      this.asking = "";
+    /** @param {string} asking @param {string} next the key of what gets the focus */
+    const ask = (asking, next) => () => {
+      this.asking = asking;
+      this.problems.delete(key);
       redraw();
-      requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="ask ${key}"]`))?.focus());
+      focusKey(next);
     };
+    if (this.asking !== key) return button(kind, content, ask(key, `keep ${key}`), { "data-key": `ask ${key}` });
     return h(
       "div",
-      { class: "notice stop asking", "data-key": `asking ${key}`, role: "group", "aria-labelledby": `asking${this.number}-question` },
+      { class: "notice stop asking", "data-key": `asking ${key}`, role: "group", "aria-label": question },
       icon("warning"),
-      h("p", { id: `asking${this.number}-question` }, question),
-      h("div", { class: "row" }, button("second", t("form.keep"), keep, { id: `asking${this.number}` }), this.button(key, "final", [label], action)),
+      h("p", null, question),
+      h("div", { class: "row" }, button("second", t("form.keep"), ask("", `ask ${key}`), { "data-key": `keep ${key}` }), this.button(key, "final", [label], action)),
       this.problem(key),
     );
   }

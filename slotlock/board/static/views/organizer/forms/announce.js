@@ -1,25 +1,25 @@
 // @ts-check
 /** Write to everybody who has a place: a form that says how many get the mail, and asks before it is sent. */
 import { say, site } from "../../../app.js";
-import { run } from "../../../client.js";
+import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon, notice } from "../../../parts.js";
+import { icon, notice } from "../../../parts.js";
 import { t } from "../../../text.js";
+import { toggleButton } from "../parts.js";
 import { Form } from "./form.js";
 
 /** @param {{slotId: string} | {campaignId: string}} audience */
 export function announcer(audience) {
   /** @type {any} */
   let form = null;
-  /** How many get it, and whether those who wait are counted. @type {number | null} */
-  let count = null;
-  let isCountOfWaiting = false;
+  /** How many get it: those with a place, and together with those who wait. @type {number[]} */
+  let counts = [];
   /** The key of the form when it asked: it asks again once something was changed. */
   let askedKey = "";
   let sent = "";
 
   function toggle() {
-    form = form ? null : new Form({ subject: "", text: "", includeWaiting: false });
+    form = form ? null : new Form("announce", { subject: "", text: "", includeWaiting: false });
     sent = "";
     redraw();
     if (!form) return;
@@ -28,22 +28,23 @@ export function announcer(audience) {
   }
 
   async function read() {
-    const { includeWaiting } = form.values;
-    isCountOfWaiting = includeWaiting;
-    count = null;
+    counts = [];
     try {
-      const { announcementRecipientCount } = await run("announcementRecipients", { ...audience, includeWaiting });
-      if (isCountOfWaiting === includeWaiting) count = announcementRecipientCount;
+      const found = await Promise.all([false, true].map((includeWaiting) => run("announcementRecipients", { ...audience, includeWaiting })));
+      counts = found.map((each) => each.announcementRecipientCount);
     } catch (caught) {
-      if (!(/** @type {any} */ (caught).code)) throw caught;
+      codeOf(caught); // the form works without counts
     }
     redraw();
   }
 
+  /** @returns {number | undefined} */
+  const count = () => counts[Number(form.values.includeWaiting)];
+
   /** Ask, or send what was asked about. */
   async function submit() {
     if (askedKey !== form.key) {
-      for (const name of ["subject", "text"]) if (!form.text(name)) form.fail(name, t("form.missing"));
+      for (const name of ["subject", "text"]) form.text(name, true);
       if (Object.keys(form.errors).length) return form.showErrors();
       askedKey = form.key;
       say(question());
@@ -59,24 +60,23 @@ export function announcer(audience) {
     redraw();
   }
 
-  const question = () => t(count === null ? "announce.questionAll" : "announce.question", { count: count ?? 0 });
+  const question = () => t(count() === undefined ? "announce.questionAll" : "announce.question", { count: count() });
 
   function fields() {
-    if (form.values.includeWaiting !== isCountOfWaiting) read();
     const onset = () => {
       askedKey = "";
     };
     return [
-      form.field("subject", t("announce.subject"), { required: true, maxlength: 200, onset }),
-      form.field("text", t("announce.text"), { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }, t("announce.textHelp")),
-      form.check("includeWaiting", t("announce.includeWaiting")),
-      h("p", null, h("strong", null, count === null ? "…" : t("announce.count", { count })), h("br"), h("span", { class: "small soft" }, t("announce.countHelp"))),
+      form.field("subject", { required: true, maxlength: 200, onset }),
+      form.field("text", { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }),
+      form.check("includeWaiting"),
+      h("p", null, h("strong", null, count() === undefined ? "…" : t("announce.count", { count: count() })), h("br"), h("span", { class: "small soft" }, t("announce.countHelp"))),
     ];
   }
 
   return {
     /** The button that opens the form; nothing on a site without mail. */
-    button: () => site.sendsMail && button("second", t("announce.title"), toggle, { "aria-expanded": String(Boolean(form)) }),
+    button: () => site.sendsMail && toggleButton(t("announce.title"), form, toggle),
     render() {
       if (sent) return notice("yours", "tick", sent);
       if (!form) return null;

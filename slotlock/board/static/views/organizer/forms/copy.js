@@ -4,7 +4,7 @@ import { go } from "../../../app.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon } from "../../../parts.js";
 import { deviceZone, problemText, t } from "../../../text.js";
-import { Form } from "./form.js";
+import { COUNT, Form } from "./form.js";
 import { whenOf } from "./localtime.js";
 
 const YEAR_WEEKS = 52;
@@ -12,17 +12,12 @@ const SHOWN_SLOTS = 20;
 
 /** Return the form of a copy. @param {any} campaign */
 export function copyForm(campaign) {
-  const form = new Form({ name: campaign.name, weeks: String(YEAR_WEEKS), allowPast: false });
-  /** What the copy would contain. @type {any} */ (form).plan = null;
-  return form;
+  return new Form("copy", { name: campaign.name, weeks: YEAR_WEEKS, allowPast: false });
 }
 
-/** @param {any} form of `copyForm` @param {any} campaign @param {() => void} oncancel */
+/** @param {any} form of `copyForm`, which gets what the copy would contain as its `plan` @param {any} campaign @param {() => void} oncancel */
 export function copyPanel(form, campaign, oncancel) {
-  const input = () => {
-    if (!form.text("name")) form.fail("name", t("form.missing"));
-    return { campaignId: campaign.id, name: form.text("name"), weeks: form.integer("weeks"), allowPast: form.values.allowPast };
-  };
+  const input = () => ({ campaignId: campaign.id, name: form.text("name", true), weeks: form.integer("weeks"), allowPast: form.values.allowPast });
   const isPlanned = form.plan?.key === form.key;
   const isReady = isPlanned && form.plan.problemCount === 0;
   async function submit() {
@@ -36,11 +31,7 @@ export function copyPanel(form, campaign, oncancel) {
     form.plan = plan ? { ...plan, key } : null;
     redraw();
   }
-  const fields = [
-    h("div", { class: "columns" },
-      form.field("name", t("copy.name"), { maxlength: 200 }),
-      form.field("weeks", t("copy.weeks"), { type: "number", min: 1, max: 200, inputmode: "numeric", onset: () => null }, t("copy.weeksHelp"))),
-  ];
+  const fields = [h("div", { class: "columns" }, form.field("name", { maxlength: 200 }), form.field("weeks", { ...COUNT, min: 1, max: 200, onset: () => null }))];
   const problems = form.refusal?.problems ?? (isPlanned ? form.plan.problems : []);
   const hasPast = form.values.allowPast || problems.some((/** @type {any} */ each) => each.kind === "IN_PAST");
   const more = h(
@@ -48,7 +39,7 @@ export function copyPanel(form, campaign, oncancel) {
     { class: "stack", role: "status" },
     isPlanned && planned(form.plan),
     problems.length > 0 && h("div", { class: "stack tight" }, h("h3", null, t("copy.problems", { count: form.plan?.problemCount ?? problems.length })), h("ul", { class: "stack tight" }, problems.map((/** @type {any} */ each) => h("li", { class: "error" }, icon("warning"), h("span", null, problemText(each)))))),
-    hasPast && form.check("allowPast", t("copy.allowPast")),
+    hasPast && form.check("allowPast"),
   );
   return form.render(t("copy.title", { name: campaign.name }), fields, { submit: isReady ? t("copy.submit") : t("copy.check"), onsubmit: submit, oncancel, more });
 }
@@ -61,8 +52,13 @@ function planned(plan) {
   return [
     h("p", null, t("copy.plan", { count: plan.slotCount, opens: whenOf(plan.opensAt, zone), closes: whenOf(plan.closesAt, zone) })),
     h("ul", { class: "soft stack tight" }, slots.map(line), plan.slotCount > slots.length && h("li", null, t("copy.others", { count: plan.slotCount - slots.length }))),
-    plan.adjustedSlots.length > 0 && h("div", { class: "notice wait" }, icon("clock"), h("div", null, h("p", null, t("copy.adjusted")), h("ul", null, plan.adjustedSlots.map(line)))),
-    plan.draftProblemCount > 0 && h("div", { class: "notice wait" }, icon("warning"), h("div", null, h("p", null, t("copy.draftProblems", { count: plan.draftProblemCount })), h("ul", null, plan.draftProblems.map((/** @type {any} */ each) => h("li", null, problemText(each)))))),
+    listNotice("clock", t("copy.adjusted"), plan.adjustedSlots.map(line)),
+    listNotice("warning", t("copy.draftProblems", { count: plan.draftProblemCount }), plan.draftProblems.map((/** @type {any} */ each) => h("li", null, problemText(each)))),
     plan.problemCount === 0 && plan.draftProblemCount === 0 && h("p", { class: "row good" }, icon("tick"), h("span", null, t("copy.ready"))),
   ];
+}
+
+/** @param {string} iconName @param {string} text @param {any[]} lines nothing is said of none */
+function listNotice(iconName, text, lines) {
+  return lines.length > 0 && h("div", { class: "notice wait" }, icon(iconName), h("div", null, h("p", null, text), h("ul", null, lines)));
 }

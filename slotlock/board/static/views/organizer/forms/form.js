@@ -4,10 +4,12 @@ import { newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { problemText, t } from "../../../text.js";
-import { answer, why } from "./actions.js";
-import { UNITS, unitName } from "./duration.js";
-import { instantsOf, toLocal } from "./localtime.js";
+import { answer, focusKey, why } from "./actions.js";
+import { UNITS, unitName, unitOf } from "./duration.js";
+import { fromLocal, instantsOf, toLocal } from "./localtime.js";
 
+/** The attributes of a field for a whole number. */
+export const COUNT = { type: "number", min: 0, inputmode: "numeric" };
 const MOST_NUMBER = 2 ** 31 - 1;
 let forms = 0;
 
@@ -21,11 +23,14 @@ export class Form {
   errors = {};
   /** @type {boolean | undefined} Whether the fields that are seldom used are shown. */
   isMore;
+  /** @type {Record<string, number>} The units of durations by field, in minutes. */
+  units = {};
   key = newKey();
   number = (forms += 1);
 
-  /** @param {Record<string, any>} values */
-  constructor(values) {
+  /** @param {string} texts what the names of its texts begin with: those of its fields, and with "Help" what to know about them @param {Record<string, any>} values */
+  constructor(texts, values) {
+    this.texts = texts;
     this.values = values;
   }
 
@@ -46,30 +51,43 @@ export class Form {
     return `form${this.number}-${name}`;
   }
 
-  /** Return a field. @param {string} name @param {string} label @param {Record<string, any>} [attributes] @param {any} [help] */
-  field(name, label, attributes = {}, help = "") {
+  /** Return the text of a field. @param {string} name */
+  label(name) {
+    return t(`${this.texts}.${name}`);
+  }
+
+  /** @param {string} name */
+  help(name) {
+    return t(`${this.texts}.${name}Help`, {}, "");
+  }
+
+  /** Return a field. @param {string} name @param {Record<string, any>} [attributes] */
+  field(name, { label = this.label(name), help = this.help(name), onset, ...others } = {}) {
     const id = this.id(name);
-    const { tag = "input", children = [], onset = null, ...others } = attributes;
     const oninput = (/** @type {any} */ event) => {
       this.set(name, event.target.value);
       onset?.();
       if (onset) redraw();
     };
-    const value = tag === "select" ? {} : { value: this.values[name] ?? "", "data-controlled": true };
-    return this.wrap(name, h("label", { for: id }, label), h(tag, { class: "input", id, name, oninput, ...value, ...this.described(name, help), ...others }, ...children), help);
+    return this.wrap(name, h("label", { for: id }, label), input(this.values[name], { id, name, oninput, ...this.described(name, help), ...others }), help);
   }
 
-  /** @param {string} name @param {any} label @param {any} input @param {any} help */
-  wrap(name, label, input, help) {
-    const error = this.errors[name];
+  /** @param {string} name @param {any} label @param {any} content @param {any} help */
+  wrap(name, label, content, help) {
     return h(
       "div",
       { class: "field", "data-key": this.id(name) },
       label,
-      input,
+      content,
       help && h("p", { class: "small soft", id: `${this.id(name)}-help` }, help),
-      error && h("p", { class: "error", id: `${this.id(name)}-error` }, icon("warning"), h("span", null, error)),
+      this.error(name),
     );
+  }
+
+  /** @param {string} name */
+  error(name) {
+    const error = this.errors[name];
+    return error && h("p", { class: "error", id: `${this.id(name)}-error` }, icon("warning"), h("span", null, error));
   }
 
   /** @param {string} name @param {any} help */
@@ -79,44 +97,43 @@ export class Form {
     return { "aria-describedby": ids || null, "aria-invalid": error ? "true" : null };
   }
 
-  /** Return a choice of a few values. @param {string} name @param {string} label @param {Array<[string, string]>} options @param {any} [help] */
-  select(name, label, options, help = "") {
-    const children = options.map(([value, text]) => h("option", { value, selected: value === this.values[name] }, text));
-    return this.field(name, label, { tag: "select", children, onset: () => null }, help);
+  /** Return a choice of a few values. @param {string} name @param {Array<[string, string]>} options @param {Record<string, any>} [attributes] */
+  select(name, options, attributes = {}) {
+    return this.field(name, { options, onset: () => null, ...attributes });
   }
 
-  /** @param {string} name @param {string} label @param {any} [help] */
-  check(name, label, help = "") {
+  /** @param {string} name @param {{label?: string, help?: string}} [texts] */
+  check(name, { label = this.label(name), help = this.help(name) } = {}) {
     const id = this.id(name);
     const onchange = (/** @type {any} */ event) => {
       this.set(name, event.target.checked);
       redraw();
     };
-    const input = h("input", { type: "checkbox", id, name, checked: Boolean(this.values[name]), onchange, ...this.described(name, help) });
-    return this.wrap(name, h("label", { class: "check", for: id }, input, label), null, help);
+    const box = h("input", { type: "checkbox", id, name, checked: Boolean(this.values[name]), onchange, ...this.described(name, help) });
+    return this.wrap(name, h("label", { class: "check", for: id }, box, label), null, help);
   }
 
-  /** Return a field for a time in a zone. @param {string} name @param {string} label @param {string} zone @param {Record<string, any>} [attributes] */
-  time(name, label, zone, attributes = {}) {
+  /** Return a field for a time in a zone. @param {string} name @param {string} zone @param {Record<string, any>} [attributes] */
+  time(name, zone, attributes = {}) {
     const isTwice = instantsOf(this.values[name] ?? "", zone).length > 1;
-    const help = [t("form.zone", { zone: zone.replace(/_/g, " ") }), isTwice && t("form.twice")].filter(Boolean).join(" ");
-    return this.field(name, label, { type: "datetime-local", onset: () => null, ...attributes }, help);
+    const help = [zoneHelp(zone), isTwice && t("form.twice")].filter(Boolean).join(" ");
+    return this.field(name, { type: "datetime-local", onset: () => null, help, ...attributes });
   }
 
-  /** Return a field for a duration, with its unit; the values are the number and, with "Unit" after the name, the minutes of the unit. @param {string} name @param {string} label @param {any} [help] */
-  duration(name, label, help = "") {
-    const id = this.id(name);
-    const units = [...UNITS].reverse().map(([unit, minutes]) => h("option", { value: String(minutes), selected: minutes === Number(this.values[`${name}Unit`]) }, unitName(unit)));
-    const input = h("input", { class: "input", id, name, type: "number", min: 0, inputmode: "numeric", value: this.values[name], "data-controlled": true, oninput: (/** @type {any} */ event) => this.set(name, event.target.value), ...this.described(name, help) });
-    const unit = h("select", { class: "input fit", "aria-label": t("form.unit", { label }), onchange: (/** @type {any} */ event) => this.set(`${name}Unit`, event.target.value) }, units);
-    return this.wrap(name, h("label", { for: id }, label), h("div", { class: "duration" }, input, unit), help);
-  }
-
-  /** Return a duration in minutes, null if there is none. @param {string} name @param {boolean} [isNeeded] */
-  minutes(name, isNeeded = true) {
-    const count = this.integer(name, isNeeded);
-    const minutes = count === null ? null : count * Number(this.values[`${name}Unit`]);
-    return minutes !== null && Math.abs(minutes) > MOST_NUMBER ? this.fail(name, t("form.integer")) : minutes;
+  /** Return a field for a duration, in minutes, with its unit. @param {string} name @param {number} [ofNone] the unit of no time at all, in minutes */
+  duration(name, ofNone = 60) {
+    const [id, label, help, value] = [this.id(name), this.label(name), this.help(name), this.values[name]];
+    const unit = (this.units[name] ??= unitOf(value, ofNone));
+    const oninput = (/** @type {any} */ event) => this.set(name, event.target.value && event.target.value * this.units[name]);
+    const onchange = (/** @type {any} */ event) => {
+      const [minutes, next] = [this.values[name], Number(event.target.value)];
+      this.set(name, minutes && (minutes / this.units[name]) * next);
+      this.units[name] = next;
+    };
+    const options = UNITS.map(([each, minutes]) => [String(minutes), unitName(each)]).reverse();
+    return this.wrap(name, h("label", { for: id }, label), h("div", { class: "duration" },
+      input(value && value / unit, { id, name, ...COUNT, oninput, ...this.described(name, help) }),
+      input(String(unit), { class: "input fit", options, "aria-label": t("form.unit", { label }), onchange })), help);
   }
 
   /**
@@ -127,23 +144,27 @@ export class Form {
    */
   instant(name, zone, original = null) {
     const local = this.values[name];
-    if (!local) return this.fail(name, t("form.missing"));
+    if (!local) return this.missing(name);
     if (original && local === toLocal(original, zone)) return original;
-    const [at] = instantsOf(local, zone);
-    return at === undefined ? this.fail(name, t("form.gap")) : new Date(at).toISOString();
+    return fromLocal(local, zone) ?? this.fail(name, t("form.gap"));
   }
 
   /** Return a whole number, null if there is none. @param {string} name @param {boolean} [isNeeded] */
   integer(name, isNeeded = true) {
     const text = String(this.values[name] ?? "").trim();
-    if (!text) return isNeeded ? this.fail(name, t("form.missing")) : null;
+    if (!text) return isNeeded ? this.missing(name) : null;
     const value = Number(text);
-    return Number.isInteger(value) && Math.abs(value) <= MOST_NUMBER ? value : this.fail(name, t("form.integer"));
+    return isWhole(value) ? value : this.fail(name, t("form.integer"));
   }
 
-  /** Return a text, null if it is empty. @param {string} name */
-  text(name) {
-    return String(this.values[name] ?? "").trim() || null;
+  /** Return a text, null if it is empty. @param {string} name @param {boolean} [isNeeded] */
+  text(name, isNeeded = false) {
+    return String(this.values[name] ?? "").trim() || (isNeeded ? this.missing(name) : null);
+  }
+
+  /** @param {string} name */
+  missing(name) {
+    return this.fail(name, t("form.missing"));
   }
 
   /** Note what is wrong. @param {string} name @param {string} message */
@@ -152,87 +173,86 @@ export class Form {
     return null;
   }
 
-  /** Return rows that can be added and removed. @param {string} name @param {string} label @param {string} add @param {any} empty a new row @param {(row: any, index: number) => any} build @param {any} [help] */
-  rows(name, label, add, empty, build, help = "") {
+  /**
+   * Return rows that can be added and removed.
+   * @param {string} name
+   * @param {string} add the text of the button
+   * @param {() => any} empty returns a new row
+   * @param {Record<string, Record<string, any>>} cells the attributes of their inputs by the part of a row
+   * @param {{label?: string, help?: string}} [texts]
+   */
+  rows(name, add, empty, cells, { label = this.label(name), help = this.help(name) } = {}) {
     const rows = this.values[name];
     const change = (/** @type {any[]} */ changed) => {
       this.set(name, changed);
       redraw();
     };
-    const error = this.errors[name];
     return h(
       "fieldset",
       { class: "field rows", "data-key": this.id(name) },
       h("legend", null, label),
       help && h("p", { class: "small soft" }, help),
       rows.map((/** @type {any} */ row, /** @type {number} */ index) =>
-        h("div", { class: "row", "data-key": `${this.id(name)} ${index} of ${rows.length}` }, build(row, index), button("plain", [t("form.remove"), h("span", { class: "vh" }, ` ${label} ${index + 1}`)], () => {
-          change(rows.filter((/** @type {any} */ _, /** @type {number} */ other) => other !== index));
-          requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${this.id(name)}"] > p > .btn`))?.focus());
+        h("div", { class: "row", "data-key": `${this.id(name)} ${index} of ${rows.length}` }, Object.entries(cells).map(([part, attributes]) => this.cell(name, row, part, attributes)), button("plain", [t("form.remove"), h("span", { class: "vh" }, ` ${label} ${index + 1}`)], () => {
+          change(rows.filter((/** @type {any} */ each) => each !== row));
+          focusKey(this.id(name), " > p > .btn");
         }))),
-      error && h("p", { class: "error", id: `${this.id(name)}-error` }, icon("warning"), h("span", null, error)),
+      this.error(name),
       h("p", null, button("second", add, () => {
-        change([...rows, typeof empty === "function" ? empty() : structuredCloneOf(empty)]);
-        requestAnimationFrame(() => [.../** @type {any} */ (document.querySelectorAll(`[data-key="${this.id(name)}"] .row`))].pop()?.querySelector("input, select")?.focus());
+        change([...rows, empty()]);
+        focusKey(this.id(name), " > .row:last-of-type :is(input, select)");
       })),
     );
   }
 
-  /** Return an input of a row. @param {string} name of the rows @param {any} row @param {string} part @param {string} label @param {Record<string, any>} [attributes] */
-  cell(name, row, part, label, attributes = {}) {
+  /** Return an input of a row. @param {string} name of the rows @param {any} row @param {string} part @param {Record<string, any>} attributes */
+  cell(name, row, part, { label = this.label(part), ...others }) {
     const oninput = (/** @type {any} */ event) => {
       row[part] = event.target.value;
       this.set(name, this.values[name]);
     };
-    const { tag = "input", children = [], ...others } = attributes;
-    const value = tag === "select" ? {} : { value: row[part], "data-controlled": true };
-    const described = this.errors[name] ? { "aria-invalid": "true", "aria-describedby": `${this.id(name)}-error` } : {};
-    return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), h(tag, { class: "input", ...value, oninput, ...described, ...others }, ...children));
+    return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(row[part], { oninput, ...this.described(name, ""), ...others }));
   }
 
-  /** Return fields that are seldom used: open from the start if one of them has a value or an error. @param {string[]} names @param {any[]} content */
+  /** Return fields that are seldom used: open from the start if one of these has a value, and if any has an error. @param {string[]} names @param {any[]} content */
   more(names, content) {
-    this.isMore ??= names.some((name) => (Array.isArray(this.values[name]) ? this.values[name].length : this.values[name]));
-    const isOpen = this.isMore || names.some((name) => this.errors[name]);
+    this.isMore ??= names.some((name) => !["", "false"].includes(String(this.values[name] ?? "")));
+    const body = h("div", { class: "stack loose" }, content);
     const ontoggle = (/** @type {any} */ event) => {
       this.isMore = event.target.open;
     };
-    return h("details", { class: "more", "data-key": this.id("more"), open: isOpen, ontoggle }, h("summary", null, t("form.more")), h("div", { class: "stack loose" }, content));
+    return h("details", { class: "more", "data-key": this.id("more"), open: this.isMore || body.querySelector(".error") !== null, ontoggle }, h("summary", null, t("form.more")), body);
   }
 
-  /** Return the field of the limit of each group; it stands where people look for the class limit. @param {string} name */
-  limitOfEach(name) {
-    return this.field(`${name}Each`, t("form.limitOfEach"), { type: "number", min: 0, inputmode: "numeric" }, t("form.limitOfEachHelp"));
+  /** Return the field of the limit of each group; it stands where people look for the class limit. */
+  limitOfEach() {
+    return this.field("groupLimitsEach", { ...COUNT, label: t("form.limitOfEach"), help: t("form.limitOfEachHelp") });
   }
 
-  /** Return the rows of limits of other groups. @param {string} name */
-  limits(name) {
-    return this.rows(name, t("form.groupLimits"), t("form.addLimit"), { group: "", limit: "" }, (row) => [
-      this.cell(name, row, "group", t("form.group")),
-      this.cell(name, row, "limit", t("form.limit"), { type: "number", min: 0, inputmode: "numeric" }),
-    ], t("form.groupLimitsHelp"));
+  /** Return the rows of limits of other groups. */
+  limits() {
+    return this.rows("groupLimits", t("form.addLimit"), () => ({ group: "", limit: "" }), { group: { label: t("form.group") }, limit: { ...COUNT, label: t("form.limit") } }, { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") });
   }
 
-  /** Return the values of limits by group: that of each group, and those of others. @param {string} name @param {any[]} [limits] */
-  static limitValues(name, limits = []) {
-    const rows = limits.map((each) => ({ group: each.group, limit: String(each.limit) }));
-    return { [`${name}Each`]: rows.find((each) => each.group === "*")?.limit ?? "", [name]: rows.filter((each) => each.group !== "*") };
+  /** Return the values of limits by group: that of each group, and those of others. @param {any[]} [limits] */
+  static limitValues(limits = []) {
+    const others = limits.filter((each) => each.group !== "*");
+    return { groupLimitsEach: limits.find((each) => each.group === "*")?.limit, groupLimits: others.map((each) => ({ ...each })) };
   }
 
-  /** Return the limits by group as the API has them. @param {string} name */
-  groupLimits(name) {
-    const each = this.integer(`${name}Each`, false);
-    const rows = this.values[name].filter((/** @type {any} */ row) => row.group.trim() || row.limit !== "");
-    if (rows.some((/** @type {any} */ row) => !row.group.trim() || row.limit === "" || !Number.isInteger(Number(row.limit)) || Math.abs(Number(row.limit)) > MOST_NUMBER)) {
-      this.fail(name, t("form.limitRow"));
-    }
-    const others = rows.map((/** @type {any} */ row) => ({ group: row.group.trim(), limit: Number(row.limit) }));
+  /** Return the limits by group as the API has them. */
+  groupLimits() {
+    const each = this.integer("groupLimitsEach", false);
+    const others = this.values.groupLimits
+      .map((/** @type {any} */ row) => ({ group: row.group.trim(), limit: row.limit === "" ? NaN : Number(row.limit) }))
+      .filter((/** @type {any} */ row) => row.group || !Number.isNaN(row.limit));
+    if (others.some((/** @type {any} */ row) => !row.group || !isWhole(row.limit))) this.fail("groupLimits", t("form.limitRow"));
     return each === null ? others : [{ group: "*", limit: each }, ...others];
   }
 
-  /** Return the rows of days. @param {string} name @param {string} label @param {any} [help] */
-  days(name, label, help = "") {
-    return this.rows(name, label, t("form.addDay"), { day: "" }, (row) => [this.cell(name, row, "day", t("form.day"), { type: "date" })], help);
+  /** Return the rows of days. @param {string} name */
+  days(name) {
+    return this.rows(name, t("form.addDay"), () => ({ day: "" }), { day: { type: "date", label: t("form.day") } });
   }
 
   /** Return the days of rows, without empty ones. @param {string} name @returns {string[]} */
@@ -296,9 +316,9 @@ export class Form {
    * Return the form.
    * @param {string} title
    * @param {any[]} fields
-   * @param {{submit: string, onsubmit: () => any, oncancel?: () => any, more?: any}} actions
+   * @param {{submit?: string, onsubmit: () => any, oncancel?: () => any, more?: any}} actions
    */
-  render(title, fields, { submit, onsubmit, oncancel, more }) {
+  render(title, fields, { submit = t("form.save"), onsubmit, oncancel, more }) {
     return h(
       "form",
       { class: "sheet stack loose form", id: this.id("whole"), "data-key": this.id("whole"), novalidate: true, "aria-label": title, onsubmit: (/** @type {Event} */ event) => {
@@ -315,9 +335,24 @@ export class Form {
 }
 
 /** Fields of the API that a form shows elsewhere. @type {Record<string, string>} */
-const PLACES = { count: "noShowCount", days: "noShowDays", eligibleGroups: "groups", resourceIds: "resources", resource: "resources", rrule: "last", until: "last", weekly: "weekly", timetable: "weekly", extra: "extra", first: "first", startTimes: "starts" };
+const PLACES = { count: "noShowCount", days: "noShowDays", resourceIds: "resources", resource: "resources", rrule: "last", until: "last", timetable: "weekly" };
 
-/** @param {any} value */
-function structuredCloneOf(value) {
-  return JSON.parse(JSON.stringify(value));
+/** Whether the API takes this for a whole number. @param {number} value */
+function isWhole(value) {
+  return Number.isInteger(value) && Math.abs(value) <= MOST_NUMBER;
+}
+
+/** Return an input, or a choice if there are options, each a value and its text. @param {any} value @param {Record<string, any>} attributes */
+export function input(value, { options, tag = options ? "select" : "input", ...others }) {
+  return h(tag, { class: "input", ...(!options && { value: value ?? "", "data-controlled": true }), ...others }, options && optionsOf(options, value));
+}
+
+/** Return the options of a choice. @param {Array<[string, string]>} options each a value and its text @param {string} chosen */
+export function optionsOf(options, chosen) {
+  return options.map(([value, text]) => h("option", { value, selected: value === chosen }, text));
+}
+
+/** Say in which zone a time is. @param {string} zone */
+export function zoneHelp(zone) {
+  return t("form.zone", { zone: zone.replace(/_/g, " ") });
 }

@@ -1,30 +1,25 @@
 // @ts-check
 /** Lists of holidays that all organizers share: a choice in forms, and a panel to enter them. */
-import { h, list, redraw } from "../../../kernel.js";
+import { h, redraw } from "../../../kernel.js";
 import { button, whose } from "../../../parts.js";
-import { readAll } from "../../../store.js";
-import { compareNames, dayOf, t } from "../../../text.js";
+import { dayOf, t } from "../../../text.js";
 import { Actions } from "./actions.js";
 import { Form } from "./form.js";
+import { readByName } from "./resources.js";
 
 /** All lists by name; null until they are read. @type {any[] | null} */
 let lists = null;
 
 /** Read all lists again. */
 export async function loadHolidayLists() {
-  try {
-    const found = (await readAll("holidayLists", {}, "holidayLists")) ?? [];
-    lists = found.sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.name, b.name));
-  } catch (error) {
-    if (!(/** @type {any} */ (error).code)) throw error;
-  }
+  lists = (await readByName("holidayLists")) ?? lists;
   redraw();
 }
 
 /** Return the choice of a list for a form, if there is one. @param {Form} form */
 export function holidayField(form) {
   if (!lists?.length) return null;
-  return form.select("holidayListId", t("holidays.list"), [["", t("holidays.none")], ...lists.map((each) => /** @type {[string, string]} */ ([each.id, each.name]))]);
+  return form.select("holidayListId", [["", t("holidays.none")], ...lists.map((each) => /** @type {[string, string]} */ ([each.id, each.name]))], { label: t("holidays.list") });
 }
 
 /** Return whether a day is in a list. @param {string} listId @param {string} day */
@@ -37,8 +32,8 @@ export function skippedHolidays(dates) {
   return dates.length > 0 && h("p", null, t("holidays.skipped", { count: dates.length, days: dates.map(dayName).join("; ") }));
 }
 
-/** @param {string} day */
-function dayName(day) {
+/** Return a date as people write it. @param {string} day */
+export function dayName(day) {
   return dayOf(`${day}T12:00:00Z`, "UTC");
 }
 
@@ -57,7 +52,7 @@ export function holidayPanel() {
 
   /** @param {any} holidayList */
   function newForm(holidayList) {
-    return new Form({ name: holidayList?.name ?? "", ics: "", holidays: (holidayList?.holidays ?? []).map((/** @type {any} */ each) => ({ ...each })) });
+    return new Form("holidays", { name: holidayList?.name ?? "", ics: "", holidays: (holidayList?.holidays ?? []).map((/** @type {any} */ each) => ({ ...each })) });
   }
 
   function toggle() {
@@ -78,9 +73,8 @@ export function holidayPanel() {
     const saved = await form.send(changed ? "updateHolidayList" : "createHolidayList", () => {
       const { ics } = form.values;
       const holidays = form.values.holidays.filter((/** @type {any} */ row) => row.first).map((/** @type {any} */ row) => ({ first: row.first, last: row.last || row.first, name: row.name }));
-      if (!form.text("name")) form.fail("name", t("form.missing"));
-      if (!ics && !holidays.length) form.fail("holidays", t("form.missing"));
-      return { input: { name: form.text("name"), ...(ics ? { ics } : { holidays }), ...(changed && { holidayListId: changed.id }) } };
+      if (!ics && !holidays.length) form.missing("holidays");
+      return { input: { name: form.text("name", true), ...(ics ? { ics } : { holidays }), ...(changed && { holidayListId: changed.id }) } };
     });
     if (!saved) return;
     change(null);
@@ -94,38 +88,32 @@ export function holidayPanel() {
 
   function render() {
     if (!isOpen) return null;
+    const [id, help] = [form.id("file"), form.help("file")];
     const fields = [
-      form.field("name", t("holidays.name"), { maxlength: 100 }, t("holidays.nameHelp")),
-      !form.values.ics && form.rows("holidays", t("holidays.days"), t("holidays.add"), { first: "", last: "", name: "" }, (row) => [
-        form.cell("holidays", row, "first", t("slotForm.first"), { type: "date" }),
-        form.cell("holidays", row, "last", t("slotForm.last"), { type: "date" }),
-        form.cell("holidays", row, "name", t("holidays.holiday")),
-      ]),
-      h("div", { class: "field", "data-key": form.id("file") },
-        h("label", { for: form.id("file") }, t("holidays.file")),
-        h("input", { class: "input", id: form.id("file"), type: "file", accept: ".ics,text/calendar", "aria-describedby": `${form.id("file")}-help`, onchange: async (/** @type {any} */ event) => {
-          form.set("ics", (await event.target.files[0]?.text()) ?? "");
-          redraw();
-        } }),
-        h("p", { class: "small soft", id: `${form.id("file")}-help` }, t("holidays.fileHelp"))),
+      form.field("name", { maxlength: 100 }),
+      !form.values.ics && form.rows("holidays", t("holidays.add"), () => ({ first: "", last: "", name: "" }), {
+        first: { type: "date", label: t("slotForm.first") },
+        last: { type: "date", label: t("slotForm.last") },
+        name: { label: t("holidays.holiday") },
+      }, { label: t("holidays.days") }),
+      form.wrap("file", h("label", { for: id }, form.label("file")), h("input", { class: "input", id, type: "file", accept: ".ics,text/calendar", ...form.described("file", help), onchange: async (/** @type {any} */ event) => {
+        form.set("ics", (await event.target.files[0]?.text()) ?? "");
+        redraw();
+      } }), help),
     ];
     const title = changed ? t("holidays.change", { name: changed.name }) : t("holidays.create");
     return h(
       "section",
       { class: "stack", "data-key": "holidays", "aria-label": t("holidays.title") },
-      form.render(title, fields, { submit: t("form.save"), onsubmit: submit, oncancel: changed ? () => change(null) : toggle }),
-      lists && lists.length > 0 && list("ul", { class: "frame list" }, lists.map((each) => ({
-        key: each.id,
-        signature: JSON.stringify([each, actions.asking === each.id, actions.running === each.id, actions.problems.get(each.id)]),
-        build: () => h(
-          "li",
-          { "data-key": each.id },
-          h("p", null, h("strong", null, each.name), h("br"), h("span", { class: "soft" }, each.holidays.map(spanOf).join(" · "))),
-          h("div", { class: "row" },
-            button("plain", [t("course.edit"), whose(each.name)], () => change(each)),
-            actions.askingButton(each.id, [t("form.delete"), whose(each.name)], t("holidays.deleteQuestion", { name: each.name }), t("form.delete"), () => remove(each))),
-        ),
-      }))),
+      form.render(title, fields, { onsubmit: submit, oncancel: changed ? () => change(null) : toggle }),
+      lists && lists.length > 0 && h("ul", { class: "frame list" }, lists.map((each) => h(
+        "li",
+        { "data-key": each.id },
+        h("p", null, h("strong", null, each.name), h("br"), h("span", { class: "soft" }, each.holidays.map(spanOf).join(" · "))),
+        h("div", { class: "row" },
+          button("plain", [t("course.edit"), whose(each.name)], () => change(each)),
+          actions.askingButton(each.id, [t("form.delete"), whose(each.name)], t("holidays.deleteQuestion", { name: each.name }), t("form.delete"), () => remove(each))),
+      ))),
     );
   }
 

@@ -1,22 +1,15 @@
 // @ts-check
 /** Local times of a zone, as `<input type=datetime-local>` has them, and the instants that they are. */
-
 import { now } from "../../../clock.js";
-import { dayOf, language, timeOf } from "../../../text.js";
+import { dateKey, dayOf, timeFormat, timeOf } from "../../../text.js";
 
 export const DAY_MS = 86_400_000;
-/** @type {Map<string, Intl.DateTimeFormat>} */
-const formats = new Map();
 
-/** Return the local time of an instant, as 2031-05-05T18:00. @param {string | number} at @param {string} zone */
+/** Return the local time of an instant, as 2031-05-05T18:00; empty of none. @param {string | number | null | undefined} at @param {string} zone */
 export function toLocal(at, zone) {
-  let format = formats.get(zone);
-  if (!format) {
-    format = new Intl.DateTimeFormat("en-CA", { timeZone: zone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" });
-    formats.set(zone, format);
-  }
-  const part = Object.fromEntries(format.formatToParts(new Date(at)).map(({ type, value }) => [type, value]));
-  return `${part.year.padStart(4, "0")}-${part.month}-${part.day}T${part.hour}:${part.minute}`;
+  if (at == null) return "";
+  const date = new Date(at);
+  return `${dateKey(date, zone)}T${timeOf(date, zone)}`.padStart("2031-05-05T18:00".length, "0");
 }
 
 /**
@@ -38,26 +31,15 @@ export function fromLocal(local, zone) {
   return first === undefined ? null : new Date(first).toISOString();
 }
 
-/** Return the local time so many days later. @param {string} local @param {number} days */
+/** Return the local time so many days later, on a clock that does not change. @param {string} local @param {number} days */
 export function plusDays(local, days) {
   return new Date(Date.parse(`${local}Z`) + days * DAY_MS).toISOString().slice(0, local.length);
-}
-
-/** Return the local time so many minutes later, on a clock that does not change. @param {string} local @param {number} minutes */
-export function plusMinutes(local, minutes) {
-  const at = Date.parse(`${local}Z`);
-  return Number.isNaN(at) ? "" : new Date(at + minutes * 60_000).toISOString().slice(0, 16);
-}
-
-/** Return all zones that the browser knows. @returns {string[]} */
-export function allZones() {
-  return /** @type {any} */ (Intl).supportedValuesOf?.("timeZone") ?? [];
 }
 
 /** Whether the browser knows a zone. @param {string} zone */
 export function isZone(zone) {
   try {
-    return Boolean(zone && new Intl.DateTimeFormat("en", { timeZone: zone }));
+    return Boolean(timeFormat(zone, {}));
   } catch {
     return false;
   }
@@ -72,8 +54,7 @@ export function isPast(local, zone) {
 /** Return a short day with its time, as Mon 5 May, 15:00. @param {string} at @param {string} zone */
 export function shortWhenOf(at, zone) {
   const date = new Date(at);
-  const day = new Intl.DateTimeFormat(language, { timeZone: zone, weekday: "short", day: "numeric", month: "short" }).format(date);
-  return `${day}, ${timeOf(date, zone)}`;
+  return `${timeFormat(zone, { weekday: "short", day: "numeric", month: "short" }).format(date)}, ${timeOf(date, zone)}`;
 }
 
 /** Return a day with its time, as Monday, 5 May, 15:00. @param {string | number} at @param {string} zone */

@@ -3,9 +3,10 @@
 import { h, redraw } from "../../../kernel.js";
 import { button, whose } from "../../../parts.js";
 import { t } from "../../../text.js";
+import { toggleButton } from "../parts.js";
 import { Actions } from "./actions.js";
 import { Form } from "./form.js";
-import { KINDS, loadResources, resources } from "./resources.js";
+import { kindOptions, loadResources, resources } from "./resources.js";
 
 /** Return the panel, closed at first. */
 export function resourcePanel() {
@@ -18,7 +19,7 @@ export function resourcePanel() {
   let changed = null;
 
   function newForm() {
-    return new Form({ names: "", kind: "ROOM" });
+    return new Form("resources", { names: "", kind: "ROOM" });
   }
 
   function toggle() {
@@ -32,7 +33,7 @@ export function resourcePanel() {
     const isChecked = preview?.key === form.key;
     const key = form.key;
     const result = await form.send("importResources", () => {
-      if (!names.length) form.fail("names", t("form.missing"));
+      if (!names.length) form.missing("names");
       return { names, kind: form.values.kind, dryRun: !isChecked };
     });
     if (!result) return;
@@ -46,7 +47,7 @@ export function resourcePanel() {
 
   /** @param {any} resource */
   function change(resource) {
-    changed = changed?.id === resource.id ? null : { id: resource.id, form: new Form({ name: resource.name, kind: resource.kind }) };
+    changed = changed?.id === resource.id ? null : { id: resource.id, form: new Form("resources", { name: resource.name, kind: resource.kind }) };
     redraw();
     changed?.form.focusFirst();
   }
@@ -63,13 +64,8 @@ export function resourcePanel() {
   /** @param {any} resource */
   function changeForm(resource) {
     const current = /** @type {Form} */ (changed?.form);
-    const fields = [h("div", { class: "columns" }, current.field("name", t("resources.name"), {}, t("resources.nameHelp")), current.select("kind", t("resources.kind"), kinds()))];
-    return h("div", { class: "whole" }, current.render(t("holidays.change", { name: resource.name }), fields, { submit: t("form.save"), onsubmit: () => save(resource), oncancel: () => change(resource) }));
-  }
-
-  /** @returns {Array<[string, string]>} */
-  function kinds() {
-    return KINDS.map((kind) => [kind, t(`resources.${kind}`)]);
+    const fields = [h("div", { class: "columns" }, current.field("name"), current.select("kind", kindOptions()))];
+    return h("div", { class: "whole" }, current.render(t("holidays.change", { name: resource.name }), fields, { onsubmit: () => save(resource), oncancel: () => change(resource) }));
   }
 
   async function remove(/** @type {any} */ resource) {
@@ -80,8 +76,8 @@ export function resourcePanel() {
     if (!isOpen) return null;
     const isChecked = preview?.key === form.key;
     const fields = [
-      form.field("names", t("resources.names"), { tag: "textarea", rows: 4, onset: () => null }, t("resources.namesHelp")),
-      form.select("kind", t("resources.kind"), kinds()),
+      form.field("names", { tag: "textarea", rows: 4, onset: () => null }),
+      form.select("kind", kindOptions()),
     ];
     const more = isChecked && h("p", { role: "status" }, t("resources.preview", { count: preview.created.length, existing: preview.existing.length }));
     return h(
@@ -95,7 +91,7 @@ export function resourcePanel() {
           "li",
           { "data-key": each.id },
           h("p", null, each.name, " ", h("span", { class: "soft" }, t(`resources.${each.kind}`))),
-          h("div", { class: "row" }, button("plain", [t("course.edit"), name()], () => change(each), { "aria-expanded": String(isChanged) }), button("plain", [t("form.delete"), name()], () => remove(each))),
+          h("div", { class: "row" }, toggleButton([t("course.edit"), name()], isChanged, () => change(each), "plain"), button("plain", [t("form.delete"), name()], () => remove(each))),
           actions.problem(each.id),
           isChanged && changeForm(each),
         );

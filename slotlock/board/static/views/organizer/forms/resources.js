@@ -1,12 +1,14 @@
 // @ts-check
 /** The rooms, people and devices that a slot occupies: a field to choose them, and to create what is missing. */
+import { codeOf } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon } from "../../../parts.js";
+import { button } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t } from "../../../text.js";
 import { answer, why } from "./actions.js";
+import { input } from "./form.js";
 
-export const KINDS = ["ROOM", "STAFF", "EQUIPMENT", "OTHER"];
+const KINDS = ["ROOM", "STAFF", "EQUIPMENT", "OTHER"];
 const MOST_SHOWN = 10;
 
 /** All resources by name; null until they are read. @type {any[] | null} */
@@ -14,13 +16,23 @@ export let resources = null;
 
 /** Read all resources again. */
 export async function loadResources() {
-  try {
-    const found = (await readAll("resources", {}, "resources")) ?? [];
-    resources = found.sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.name, b.name));
-  } catch (error) {
-    if (!(/** @type {any} */ (error).code)) throw error;
-  }
+  resources = (await readByName("resources")) ?? resources;
   redraw();
+}
+
+/** Return what organizers share by name, or null without a connection. @param {string} name of the operation and of its field */
+export async function readByName(name) {
+  try {
+    return (await readAll(name, {}, name))?.sort((a, b) => compareNames(a.name, b.name)) ?? [];
+  } catch (caught) {
+    codeOf(caught); // anything but a failed request is an error of the page
+    return null;
+  }
+}
+
+/** Return the choice of a kind. @returns {Array<[string, string]>} */
+export function kindOptions() {
+  return KINDS.map((kind) => [kind, t(`resources.${kind}`)]);
 }
 
 /**
@@ -29,8 +41,9 @@ export async function loadResources() {
  */
 export function resourceField(form) {
   const chosen = form.values.resources;
-  const typed = String(form.values.resourceText ?? "").trim();
-  const found = (resources ?? []).find((each) => each.name.toLowerCase() === typed.toLowerCase());
+  const typed = form.text("resourceText") ?? "";
+  const find = (/** @type {string} */ name) => resources?.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  const found = find(typed);
   const add = (/** @type {any} */ resource) => {
     form.set("resources", [...chosen.filter((/** @type {any} */ each) => each.id !== resource.id), resource]);
     form.set("resourceText", "");
@@ -43,8 +56,7 @@ export function resourceField(form) {
     await loadResources();
   };
   const id = form.id("resourceText");
-  const error = form.errors.resources;
-  const kinds = KINDS.map((kind) => h("option", { value: kind, selected: kind === (form.values.resourceKind ?? "ROOM") }, t(`resources.${kind}`)));
+  const help = t("slotForm.resourcesHelp");
   return h(
     "div",
     { class: "field", "data-key": id },
@@ -54,12 +66,12 @@ export function resourceField(form) {
         form.set("resources", chosen.filter((/** @type {any} */ other) => other.id !== each.id));
         redraw();
       }, { "aria-label": `${each.name}${t("whose", { name: t("form.remove") })}` })))),
-    chosen.length < MOST_SHOWN && h("input", {
-      class: "input", id, name: "resourceText", list: `${id}-list`, value: form.values.resourceText ?? "", "data-controlled": true, autocomplete: "off",
-      "aria-describedby": error ? `${id}-error` : `${id}-help`, "aria-invalid": error ? "true" : null,
+    chosen.length < MOST_SHOWN && input(form.values.resourceText, {
+      id, name: "resourceText", list: `${id}-list`, autocomplete: "off",
+      ...form.described("resources", help),
       oninput: (/** @type {any} */ event) => {
         form.set("resourceText", event.target.value);
-        const exact = (resources ?? []).find((each) => each.name === event.target.value);
+        const exact = find(event.target.value);
         if (exact && event.inputType !== "insertText" && event.inputType !== "deleteContentBackward") add(exact);
         redraw();
       },
@@ -70,11 +82,11 @@ export function resourceField(form) {
       },
     }),
     h("datalist", { id: `${id}-list` }, (resources ?? []).map((each) => h("option", { value: each.name, "data-key": each.id }))),
-    h("p", { class: "small soft", id: `${id}-help` }, t("slotForm.resourcesHelp")),
+    h("p", { class: "small soft", id: `${form.id("resources")}-help` }, help),
     typed && found && h("p", { "data-key": "add" }, button("second", t("slotForm.addResource", { name: found.name }), () => add(found))),
     typed && !found && resources && h("div", { class: "row", "data-key": "create" },
-      h("select", { class: "input fit", "aria-label": t("resources.kind"), onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value) }, kinds),
+      input(form.values.resourceKind ?? "ROOM", { class: "input fit", options: kindOptions(), "aria-label": t("resources.kind"), onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value) }),
       button("second", t("slotForm.createResource", { name: typed }), create)),
-    error && h("p", { class: "error", id: `${id}-error` }, icon("warning"), h("span", null, error)),
+    form.error("resources"),
   );
 }

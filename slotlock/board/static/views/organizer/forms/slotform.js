@@ -2,20 +2,18 @@
 /** A slot as a form: one that meets once, a course with many meetings, or a weekly series of slots. */
 import { site } from "../../../app.js";
 import { h } from "../../../kernel.js";
-import { dayOf, language, t } from "../../../text.js";
-import { Form } from "./form.js";
-import { durationValues } from "./duration.js";
-import { holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
-import { DAY_MS, allZones, fromLocal, isPast, isZone, plusDays, plusMinutes, toLocal } from "./localtime.js";
+import { t, timeFormat } from "../../../text.js";
+import { COUNT, Form, zoneHelp } from "./form.js";
+import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
+import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
 import { loadResources, resourceField } from "./resources.js";
 
 const WEEKDAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"];
 /** A Monday. */
 const MONDAY = Date.UTC(2024, 0, 1, 12);
 const DAY_MINUTES = 1440;
-/** A weekly meeting that takes longer has its start and end exchanged. */
-const MAX_MINUTES = 720;
-const DEFAULTS = { capacity: 12, kind: "COURSE", holdMinutes: 5, holdCooldownMinutes: 0, cancelCutoffMinutes: 0, waitlistCapacity: 100 };
+const USUAL_MINUTES = 90;
+const DEFAULTS = { resources: [], capacity: 12, kind: "COURSE", holdMinutes: 5, holdCooldownMinutes: 0, cancelCutoffMinutes: 0, waitlistCapacity: 100 };
 
 /**
  * Return the form of a slot, or of a new one, which begins with the values of the one before: courses of a term differ in little.
@@ -26,41 +24,28 @@ const DEFAULTS = { capacity: 12, kind: "COURSE", holdMinutes: 5, holdCooldownMin
 export function slotForm(slot, zone, before = null) {
   loadResources();
   loadHolidayLists();
-  return new Form(slotValues(slot, zone, before));
+  return new Form("slotForm", slotValues(slot, zone, before));
 }
 
 /** @param {any} slot or null @param {string} zone @param {Record<string, any> | null} [before] */
 function slotValues(slot, zone, before = null) {
-  const local = (/** @type {string | undefined} */ at) => (at ? toLocal(at, zone) : "");
-  const isCourse = (slot?.meetings.length ?? 0) > 1;
+  const isCourse = slot?.meetings.length > 1;
   return {
-    title: slot?.title ?? "",
-    description: slot?.description ?? "",
+    ...DEFAULTS,
+    ...slot,
     form: isCourse ? "course" : "once",
     timeZone: zone,
-    startTime: local(slot?.startTime),
-    endTime: local(slot?.endTime),
+    startTime: toLocal(slot?.startTime, zone),
+    endTime: toLocal(slot?.endTime, zone),
     first: "",
     last: "",
-    weekly: [{ weekday: "MONDAY", startTime: "15:00", endTime: "16:30" }],
+    weekly: [newWeekly()],
     interval: "1",
     holidays: [],
     holidayListId: "",
-    extra: isCourse ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: local(each.startTime), endTime: local(each.endTime), original: each })) : [],
-    location: slot?.location ?? "",
-    meetingUrl: slot?.meetingUrl ?? "",
-    resources: slot?.resources ?? [],
+    extra: isCourse ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, zone), endTime: toLocal(each.endTime, zone), original: each })) : [],
     resourceText: "",
-    capacity: String(slot?.capacity ?? DEFAULTS.capacity),
-    kind: slot?.kind ?? DEFAULTS.kind,
-    ...durationValues("holdMinutes", slot?.holdMinutes ?? DEFAULTS.holdMinutes, 1),
-    ...durationValues("holdCooldownMinutes", slot?.holdCooldownMinutes ?? DEFAULTS.holdCooldownMinutes, 1),
-    ...durationValues("reminderMinutes", slot?.reminderMinutes, 60),
-    ...durationValues("cancelCutoffMinutes", slot?.cancelCutoffMinutes ?? DEFAULTS.cancelCutoffMinutes, DAY_MINUTES),
-    waitlistCapacity: String(slot?.waitlistCapacity ?? DEFAULTS.waitlistCapacity),
-    ...durationValues("waitlistOfferMinutes", slot?.waitlistOfferMinutes, 60),
-    choiceGroup: slot?.choiceGroup ?? "",
-    ...Form.limitValues("groupLimits", slot?.groupLimits),
+    ...Form.limitValues(slot?.groupLimits),
     isQueueOnly: slot?.admission === "QUEUE_ONLY",
     isDraft: true,
     scope: "THIS",
@@ -72,48 +57,47 @@ function slotValues(slot, zone, before = null) {
 /** Return the fields. @param {Form} form @param {any} slot or null for a new one */
 export function slotFields(form, slot) {
   const { values } = form;
-  const whole = { type: "number", min: 0, inputmode: "numeric" };
+  const zones = /** @type {any} */ (Intl).supportedValuesOf?.("timeZone") ?? [];
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
-    slot?.seriesId && form.select("scope", t("slotForm.scope"), scopes(), t("slotForm.scopeHelp")),
-    form.field("title", t("slotForm.title"), { required: true, maxlength: 200 }),
-    !slot && form.select("form", t("slotForm.form"), ["once", "series", "course"].map((each) => [each, t(`slotForm.${each}`)]), t(`slotForm.${values.form}Help`)),
+    slot?.seriesId && form.select("scope", scopes()),
+    form.field("title", { required: true, maxlength: 200 }),
+    !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
-    (isOver(form) || values.allowPast) && form.check("allowPast", t("slotForm.allowPast")),
-    h("div", { class: "columns" },
-      form.field("capacity", t("slotForm.capacity"), { ...whole, min: 1 }),
-      form.limitOfEach("groupLimits")),
+    (isOver(form) || values.allowPast) && form.check("allowPast"),
+    h("div", { class: "columns" }, form.field("capacity", { ...COUNT, min: 1 }), form.limitOfEach()),
     resourceField(form),
-    form.field("location", t("slotForm.location"), { maxlength: 200 }, t("slotForm.locationHelp")),
-    form.field("meetingUrl", t("slotForm.meetingUrl"), { type: "url", inputmode: "url", maxlength: 2000 }, t("slotForm.meetingUrlHelp")),
-    !slot && form.check("isDraft", t("slotForm.isDraft"), t("slotForm.isDraftHelp")),
+    form.field("location", { maxlength: 200 }),
+    form.field("meetingUrl", { type: "url", inputmode: "url", maxlength: 2000 }),
+    !slot && form.check("isDraft"),
     form.more(["description", "groupLimits", "isQueueOnly", "choiceGroup", "waitlistOfferMinutes", "reminderMinutes"], [
-      form.field("description", t("slotForm.description"), { tag: "textarea", rows: 4 }, t("campaignForm.descriptionHelp")),
-      form.limits("groupLimits"),
+      form.field("description", { tag: "textarea", rows: 4, help: t("campaignForm.descriptionHelp") }),
+      form.limits(),
       h("div", { class: "columns" },
-        form.field("timeZone", t("slotForm.timeZone"), { list: "zones", onset: () => null, autocomplete: "off" }),
-        form.select("kind", t("slotForm.kind"), ["COURSE", "MEETING", "OTHER"].map((kind) => [kind, t(`slotForm.${kind}`)]))),
-      h("datalist", { id: "zones" }, allZones().map((zone) => h("option", { value: zone }))),
-      h("div", { class: "columns" },
-        form.field("waitlistCapacity", t("slotForm.waitlistCapacity"), whole, t("slotForm.waitlistCapacityHelp")),
-        form.duration("waitlistOfferMinutes", t("slotForm.waitlistOfferMinutes"), t("slotForm.waitlistOfferMinutesHelp"))),
-      h("div", { class: "columns" },
-        form.duration("cancelCutoffMinutes", t("slotForm.cancelCutoffMinutes"), t("slotForm.cancelCutoffMinutesHelp")),
-        form.duration("holdMinutes", t("slotForm.holdMinutes"), t("slotForm.holdMinutesHelp")),
-        form.duration("holdCooldownMinutes", t("slotForm.holdCooldownMinutes"), t("slotForm.holdCooldownMinutesHelp"))),
-      site.sendsMail && form.duration("reminderMinutes", t("slotForm.reminderMinutes"), t("slotForm.reminderMinutesHelp")),
-      !slot && form.field("choiceGroup", t("slotForm.choiceGroup"), { maxlength: 100 }, t("slotForm.choiceGroupHelp")),
-      form.check("isQueueOnly", t("slotForm.isQueueOnly"), t("campaignForm.isQueueOnlyHelp")),
+        form.field("timeZone", { list: "zones", onset: () => null, autocomplete: "off" }),
+        form.select("kind", ["COURSE", "MEETING", "OTHER"].map((kind) => [kind, form.label(kind)]))),
+      h("datalist", { id: "zones" }, zones.map((/** @type {string} */ zone) => h("option", { value: zone }))),
+      h("div", { class: "columns" }, form.field("waitlistCapacity", COUNT), form.duration("waitlistOfferMinutes")),
+      h("div", { class: "columns" }, form.duration("cancelCutoffMinutes", DAY_MINUTES), form.duration("holdMinutes"), form.duration("holdCooldownMinutes", 1)),
+      site.sendsMail && form.duration("reminderMinutes"),
+      !slot && form.field("choiceGroup", { maxlength: 100 }),
+      form.check("isQueueOnly", { help: t("campaignForm.isQueueOnlyHelp") }),
     ]),
   ];
 }
 
+/** Return the zone of the times, UTC while its name is being typed. @param {Form} form @returns {string} */
+function zoneOf({ values }) {
+  return isZone(values.timeZone) ? values.timeZone : "UTC";
+}
+
 /** Whether a slot is over, the first of a series or all meetings of a course, so that somebody has to say that this is intended. @param {Form} form */
-function isOver({ values }) {
-  if (!isZone(values.timeZone)) return false;
-  if (values.form !== "course") return isPast(values.endTime, values.timeZone);
+function isOver(form) {
+  const { values } = form;
+  const zone = zoneOf(form);
+  if (values.form !== "course") return isPast(values.endTime, zone);
   const ends = [values.last && `${values.last}T23:59`, ...values.extra.map((/** @type {any} */ row) => row.endTime)];
-  return ends.some(Boolean) && ends.filter(Boolean).every((local) => isPast(local, values.timeZone));
+  return ends.some(Boolean) && ends.filter(Boolean).every((local) => isPast(local, zone));
 }
 
 /** Return the choice of slots of a series. @returns {Array<[string, string]>} */
@@ -124,39 +108,41 @@ export function scopes() {
 /** @param {Form} form @param {any} slot */
 function times(form, slot) {
   const { values } = form;
-  const zone = isZone(values.timeZone) ? values.timeZone : "UTC";
-  const named = t("form.zone", { zone: zone.replace(/_/g, " ") });
+  const zone = zoneOf(form);
+  const help = zoneHelp(zone);
   if (values.form === "course") {
-    const holidays = !slot && [holidayField(form), form.days("holidays", t("slotForm.holidays"), t("slotForm.holidaysHelp"))];
     return [
-      !slot && h("div", { class: "columns" }, form.field("first", t("slotForm.first"), { type: "date" }), form.field("last", t("slotForm.last"), { type: "date" })),
-      !slot && form.rows("weekly", t("slotForm.weekly"), t("slotForm.addWeekly"), { weekday: "MONDAY", startTime: "15:00", endTime: "16:30" }, (row) => [
-        form.cell("weekly", row, "weekday", t("slotForm.weekday"), { tag: "select", children: WEEKDAYS.map((each, index) => h("option", { value: each, selected: each === row.weekday }, weekday(index))) }),
-        form.cell("weekly", row, "startTime", t("slotForm.startTime"), { type: "time" }),
-        form.cell("weekly", row, "endTime", t("slotForm.endTime"), { type: "time" }),
-      ], named),
-      ...(holidays || []),
-      form.rows("extra", t(slot ? "slotForm.meetings" : "slotForm.extra"), t("slotForm.addMeeting"), { startTime: "", endTime: "" }, (row) => [
-        form.cell("extra", row, "startTime", t("slotForm.startTime"), { type: "datetime-local" }),
-        form.cell("extra", row, "endTime", t("slotForm.endTime"), { type: "datetime-local" }),
-      ], named),
+      ...(slot ? [] : [
+        h("div", { class: "columns" }, form.field("first", { type: "date" }), form.field("last", { type: "date" })),
+        form.rows("weekly", form.label("addWeekly"), newWeekly, { weekday: { options: WEEKDAYS.map((each, index) => [each, weekday(index)]) }, startTime: { type: "time" }, endTime: { type: "time" } }, { help }),
+        holidayField(form),
+        form.days("holidays"),
+      ]),
+      form.rows("extra", form.label("addMeeting"), () => ({ startTime: "", endTime: "" }), { startTime: { type: "datetime-local" }, endTime: { type: "datetime-local" } }, { label: form.label(slot ? "meetings" : "extra"), help }),
     ];
   }
   const follow = () => {
-    if (values.startTime && (!values.endTime || values.endTime <= values.startTime)) form.set("endTime", plusMinutes(values.startTime, 90));
+    if (values.startTime && (!values.endTime || values.endTime <= values.startTime)) form.set("endTime", plusDays(values.startTime, USUAL_MINUTES / DAY_MINUTES));
   };
   const isSeries = values.form === "series";
   return [
     h("div", { class: "columns" },
-      form.time("startTime", t(isSeries ? "slotForm.firstStart" : "slotForm.startTime"), zone, { required: true, onchange: follow }),
-      form.time("endTime", t("slotForm.endTime"), zone, { required: true })),
-    isSeries && h("div", { class: "columns" },
-      form.select("interval", t("slotForm.interval"), ["1", "2", "3", "4"].map((each) => [each, t("slotForm.weeks", { count: Number(each) })])),
-      form.field("last", t("slotForm.lastDate"), { type: "date", onset: () => null })),
-    isSeries && holidayField(form),
-    isSeries && form.days("holidays", t("slotForm.holidays"), t("slotForm.holidaysHelp")),
-    isSeries && preview(form),
+      form.time("startTime", zone, { required: true, onchange: follow, label: form.label(isSeries ? "firstStart" : "startTime") }),
+      form.time("endTime", zone, { required: true })),
+    ...(isSeries ? [
+      h("div", { class: "columns" },
+        form.select("interval", ["1", "2", "3", "4"].map((each) => [each, t("slotForm.weeks", { count: Number(each) })])),
+        form.field("last", { type: "date", onset: () => null, label: form.label("lastDate") })),
+      holidayField(form),
+      form.days("holidays"),
+      preview(form),
+    ] : []),
   ];
+}
+
+/** Return a new meeting of each week. */
+function newWeekly() {
+  return { weekday: "MONDAY", startTime: "15:00", endTime: "16:30" };
 }
 
 /** Say which dates a series will have. @param {Form} form */
@@ -167,31 +153,37 @@ function preview(form) {
   const dates = [];
   for (let day = startTime.slice(0, 10); day <= last && dates.length < 500; day = plusDays(day, 7 * Number(interval))) if (!left.has(day) && !isHoliday(form.values.holidayListId, day)) dates.push(day);
   if (!dates.length) return null;
-  const [first] = dates;
-  const name = (/** @type {string} */ day) => dayOf(`${day}T12:00:00Z`, "UTC");
-  return h("p", { class: "soft", "data-key": "preview" }, t("slotForm.preview", { count: dates.length, first: name(first), last: name(dates[dates.length - 1]) }));
+  return h("p", { class: "soft", "data-key": "preview" }, t("slotForm.preview", { count: dates.length, first: dayName(dates[0]), last: dayName(dates[dates.length - 1]) }));
 }
 
 /** Return the name of a day of the week. @param {number} index from Monday */
 function weekday(index) {
-  return new Intl.DateTimeFormat(language, { weekday: "long", timeZone: "UTC" }).format(MONDAY + index * DAY_MS);
+  return timeFormat("UTC", { weekday: "long" }).format(MONDAY + index * DAY_MS);
 }
 
 /** Return the input of `updateSlot`: only what was changed, as other slots of the series may differ in the rest. @param {Form} form @param {any} slot */
 export function changedSlot(form, slot) {
   const { choiceGroup: _, ...all } = slotFacts(form);
-  const before = /** @type {Record<string, any>} */ (slotFacts(new Form(slotValues(slot, slot.timeZone))));
-  const facts = Object.fromEntries(Object.entries(all).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
-  const zone = form.values.timeZone;
-  const isCourse = form.values.form === "course";
-  const when = isCourse ? changedCourse(form, slot) : { startTime: form.instant("startTime", zone, slot.startTime), endTime: form.instant("endTime", zone, slot.endTime) };
-  const isSame = "startTime" in when && when.startTime === slot.startTime && when.endTime === slot.endTime;
-  return { slotId: slot.id, ...facts, ...(isSame ? {} : when), scope: form.values.scope, allowPast: form.values.allowPast };
+  const before = /** @type {Record<string, any>} */ (slotFacts(new Form("slotForm", slotValues(slot, slot.timeZone))));
+  const facts = Object.fromEntries(Object.entries(all).filter(([name, value]) => !isSame(value, before[name])));
+  const when = form.values.form === "course" ? changedCourse(form, slot) : changedTimes(form, slot, zoneOf(form));
+  return { slotId: slot.id, ...facts, ...when, scope: form.values.scope, allowPast: form.values.allowPast };
+}
+
+/** Whether two values are equal, also lists of equal values. @param {any} one @param {any} other */
+export function isSame(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Return the start and the end of a form, if one of them was changed. @param {Form} form @param {any} slot @param {string} zone */
+export function changedTimes(form, slot, zone) {
+  const [startTime, endTime] = ["startTime", "endTime"].map((each) => form.instant(each, zone, slot[each]));
+  return isSame([startTime, endTime], [slot.startTime, slot.endTime]) ? {} : { startTime, endTime };
 }
 
 /** Return the input of `createSlot`. @param {Form} form @param {string} campaignId */
 export function newSlot(form, campaignId) {
-  const zone = form.values.timeZone;
+  const zone = zoneOf(form);
   const facts = { ...slotFacts(form), campaignId, draft: form.values.isDraft, allowPast: form.values.allowPast };
   if (form.values.form === "course") return { ...facts, timetable: timetable(form) };
   return { ...facts, startTime: form.instant("startTime", zone), endTime: form.instant("endTime", zone) };
@@ -199,20 +191,20 @@ export function newSlot(form, campaignId) {
 
 /** Return the rule of a weekly series until the end of its last day. @param {Form} form */
 export function weeklyRule(form) {
-  const { last, interval, timeZone } = form.values;
-  if (!last) return form.fail("last", t("form.missing"));
-  const until = fromLocal(`${last}T23:59`, timeZone) ?? fromLocal(`${last}T12:00`, timeZone) ?? "";
+  const { last, interval } = form.values;
+  const zone = zoneOf(form);
+  if (!last) return form.missing("last");
+  const until = fromLocal(`${last}T23:59`, zone) ?? fromLocal(`${last}T12:00`, zone) ?? "";
   return `FREQ=WEEKLY;INTERVAL=${interval};UNTIL=${until.slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
 
 /** @param {Form} form */
 function slotFacts(form) {
   const { values } = form;
-  if (!form.text("title")) form.fail("title", t("form.missing"));
   if (!isZone(values.timeZone)) form.fail("timeZone", t("slotForm.unknownZone"));
   if (values.resourceText.trim()) form.fail("resources", t("slotForm.resourceOpen"));
   return {
-    title: form.text("title"),
+    title: form.text("title", true),
     description: form.text("description"),
     timeZone: values.timeZone,
     location: form.text("location"),
@@ -220,51 +212,55 @@ function slotFacts(form) {
     resourceIds: values.resources.map((/** @type {any} */ each) => each.id),
     capacity: form.integer("capacity"),
     kind: values.kind,
-    holdMinutes: form.minutes("holdMinutes"),
-    holdCooldownMinutes: form.minutes("holdCooldownMinutes"),
-    reminderMinutes: form.minutes("reminderMinutes", false),
-    cancelCutoffMinutes: form.minutes("cancelCutoffMinutes"),
+    holdMinutes: form.integer("holdMinutes"),
+    holdCooldownMinutes: form.integer("holdCooldownMinutes"),
+    reminderMinutes: form.integer("reminderMinutes", false),
+    cancelCutoffMinutes: form.integer("cancelCutoffMinutes"),
     waitlistCapacity: form.integer("waitlistCapacity"),
-    waitlistOfferMinutes: form.minutes("waitlistOfferMinutes", false),
-    groupLimits: form.groupLimits("groupLimits"),
+    waitlistOfferMinutes: form.integer("waitlistOfferMinutes", false),
+    groupLimits: form.groupLimits(),
     admission: values.isQueueOnly ? "QUEUE_ONLY" : "ANY",
     choiceGroup: form.text("choiceGroup"),
   };
 }
 
-/** Return how long a weekly meeting takes; one that ends before it begins ends on the next day. @param {{startTime: string, endTime: string}} row */
-function minutesOf({ startTime, endTime }) {
-  const [start, end] = [startTime, endTime].map((each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3, 5)));
-  return (end - start + DAY_MINUTES) % DAY_MINUTES || DAY_MINUTES;
+/** Return how long a weekly meeting takes, in ms; one that ends before it begins ends on the next day. @param {{startTime: string, endTime: string}} row */
+function lengthOf({ startTime, endTime }) {
+  const [start, end] = [startTime, endTime].map((each) => Date.parse(`1970-01-01T${each}Z`));
+  return (end - start + DAY_MS) % DAY_MS || DAY_MS;
 }
 
 /** @param {Form} form */
 function timetable(form) {
   const { first, last, weekly } = form.values;
-  if (!first) form.fail("first", t("form.missing"));
-  if (!last) form.fail("last", t("form.missing"));
+  if (!first) form.missing("first");
+  if (!last) form.missing("last");
   if (weekly.some((/** @type {any} */ row) => !row.startTime || !row.endTime)) form.fail("weekly", t("slotForm.weeklyRow"));
-  else if (weekly.some((/** @type {any} */ row) => minutesOf(row) > MAX_MINUTES)) form.fail("weekly", t("slotForm.weeklyLong"));
+  // One of more than half a day has its start and end exchanged.
+  else if (weekly.some((/** @type {any} */ row) => lengthOf(row) > DAY_MS / 2)) form.fail("weekly", t("slotForm.weeklyLong"));
   return { first, last, weekly, holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, extra: extraMeetings(form) };
 }
 
 /** Return the meetings of a course, each by itself, if they were changed. @param {Form} form @param {any} slot */
 function changedCourse(form, slot) {
   const extra = extraMeetings(form);
-  const isSame = extra.length === slot.meetings.length && extra.every((/** @type {any} */ each, /** @type {number} */ index) => each.startTime === slot.meetings[index].startTime && each.endTime === slot.meetings[index].endTime);
-  if (isSame) return {};
-  const days = form.values.extra.map((/** @type {any} */ row) => row.startTime.slice(0, 10)).sort();
-  if (!days.length) return form.fail("extra", t("form.missing")) ?? {};
-  return { timetable: { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra } };
+  if (isSame(extra, slot.meetings)) return {};
+  return extra.length ? { timetable: timetableOf(extra, zoneOf(form)) } : form.missing("extra");
+}
+
+/** Return a timetable of meetings that follow no rule. @param {any[]} extra @param {string} zone */
+export function timetableOf(extra, zone) {
+  const days = extra.map((each) => toLocal(each.startTime, zone).slice(0, 10)).sort();
+  return { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra };
 }
 
 /** @param {Form} form */
 function extraMeetings(form) {
-  const zone = form.values.timeZone;
+  const zone = zoneOf(form);
   return form.values.extra.map((/** @type {any} */ row) => {
     const at = (/** @type {"startTime" | "endTime"} */ part) => {
       const original = row.original?.[part];
-      const instant = original && row[part] === toLocal(original, zone) ? original : row[part] && isZone(zone) ? fromLocal(row[part], zone) : null;
+      const instant = original && row[part] === toLocal(original, zone) ? original : fromLocal(row[part], zone);
       if (!instant) form.fail("extra", t("slotForm.meetingRow"));
       return instant;
     };
