@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from graphql import validate
+from graphql import parse, print_ast, validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
 from slotlock.api.board.endpoint import ALONE, BOARD_DIR, START, board_files, is_module
@@ -50,6 +50,19 @@ FORBIDDEN = re.compile(
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_operation_fits_the_schema(name: str) -> None:
     assert [error.message for error in validate(executable_schema, OPERATIONS[name])] == []
+
+
+def test_every_operation_is_sent_without_blanks_and_means_the_same() -> None:
+    sent: dict[str, str] = {}
+    for folder in ("", "views/organizer/"):
+        text = board_files()[f"{folder}operations.js"].decode()
+        sent |= json.loads(text[text.index("({") + 1 : text.rindex(")")])
+    assert {name: print_ast(parse(text)) for name, text in sent.items()} == {
+        name: print_ast(document) for name, document in OPERATIONS.items()
+    }
+    assert sent["watchMyWaitlistEntries"] == (
+        "subscription WatchMyWaitlistEntries{myWaitlistEntries{slotId position}}"
+    )
 
 
 def test_every_operation_is_used_and_every_used_one_exists() -> None:
