@@ -28,6 +28,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.board import modules
+from slotlock.api.board.colors import site_style
 from slotlock.api.board.modules import merged_modules, minified
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
@@ -109,6 +110,8 @@ def board_routes(
 ) -> list[Route]:
     """Return the routes of the page and of its files, and of its errors if they are logged."""
     sources = board_files()
+    if site.color:
+        sources["board.css"] += site_style(site.color).encode()
     version = board_version(sources)
 
     @cache
@@ -123,7 +126,6 @@ def board_routes(
         "passwordRules": {"minLength": MIN_PASSWORD_LENGTH, "maxLength": MAX_PASSWORD_LENGTH},
         "signInProviders": [{"id": each.id, "name": each.name} for each in providers],
         "sendsMail": sends_mail,
-        "color": site.color,
         "logoUrl": site.logo_url,
         "imprintUrl": site.imprint_url,
         "privacyUrl": site.privacy_url,
