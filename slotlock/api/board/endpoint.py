@@ -37,8 +37,8 @@ from slotlock.graphql.context import SiteSettings
 
 BOARD_DIR = Path(__file__).parents[2] / "board"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "font-src 'self'; require-trusted-types-for 'script'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; font-src 'self'; require-trusted-types-for 'script'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 MEDIA_TYPES = {

@@ -188,7 +188,7 @@ function focusNear(places) {
 
 function legal() {
   const links = [[site.imprintUrl, "legal.imprint"], [site.privacyUrl, "legal.privacy"], [!me && site.developersUrl, "legal.developers"]];
-  return h("footer", { class: `legal ${view?.width ?? ""}`.trim() }, links.map(([address, key]) => address && h("a", { href: address }, t(key))));
+  return h("footer", { class: `legal ${view?.width ?? ""}` }, links.map(([address, key]) => address && h("a", { href: address }, t(key))));
 }
 
 /** @param {Event} event */

@@ -15,8 +15,8 @@ from tests.support.board.sources import path_of
 from tests.support.clients.client import GraphQLTestClient
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "font-src 'self'; require-trusted-types-for 'script'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; font-src 'self'; require-trusted-types-for 'script'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 FILES = {

@@ -146,7 +146,7 @@ export function openSignIn() {
           isPasswordShown = event.target.checked;
           redraw();
         } }), t("signin.show")),
-        h("button", { class: `btn big full ${areProvidersFirst ? "second" : ""}`.trim(), "aria-disabled": isSending && "true" }, t(isSending ? "signin.sending" : isRegistering ? "signin.register" : "signin.title")),
+        h("button", { class: `btn big full ${areProvidersFirst ? "second" : ""}`, "aria-disabled": isSending && "true" }, t(isSending ? "signin.sending" : isRegistering ? "signin.register" : "signin.title")),
       ),
       !areProvidersFirst && providerButtons(),
       h(

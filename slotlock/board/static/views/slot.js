@@ -3,10 +3,10 @@
 import { cancel, cancelUntil, deciding, leave, leaveQueue, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { now } from "../clock.js";
 import { me, run } from "../client.js";
-import { h, list, redraw, svg } from "../kernel.js";
+import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
-import { askOnce, bones, calendarLink, checkInCodeFigure, control, failure, freshness, hidden, icon, notice, whose } from "../parts.js";
+import { askOnce, bones, calendarLink, checkInCodeFigure, control, dashes, failure, freshness, icon, notice, whose } from "../parts.js";
 import { footOf, freePlaces, isForMe, opening, shownState, slotRow, whereOf } from "../rows.js";
 import { LiveSlots, readAll } from "../store.js";
 import { dayOf, deviceZone, durationOf, listOf, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
@@ -228,13 +228,7 @@ function people(all, position) {
   const first = Math.max(0, Math.min(position - MAX_DASHES / 2, all - MAX_DASHES));
   const count = Math.min(all, MAX_DASHES);
   const at = position - 1 - first;
-  const dash = { y1: 5, y2: 5, "stroke-dasharray": ".62 .38" };
-  return svg(
-    "svg",
-    { class: "places", width: Math.min(count * 20, 300), height: 12, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-    svg("line", { x2: 100, pathLength: count, ...dash }),
-    svg("line", { class: "turn", x1: (100 * at) / count, x2: (100 * (at + 1)) / count, pathLength: 1, ...dash }),
-  );
+  return dashes({ class: "places", width: Math.min(count * 20, 300), height: 12 }, count, "turn", at, at + 1);
 }
 
 /**

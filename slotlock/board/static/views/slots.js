@@ -4,9 +4,9 @@ import { deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { say } from "../app.js";
 import { isExact, now } from "../clock.js";
 import { me, run } from "../client.js";
-import { h, list, redraw, svg } from "../kernel.js";
+import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
-import { bones, failure, freshness, icon, notice } from "../parts.js";
+import { bones, dashes, failure, freshness, icon, notice } from "../parts.js";
 import { byDay, freePlaces, isForMe, opening, slotRow, stars, stayUnder } from "../rows.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
 import { LiveSlots, readAll } from "../store.js";
@@ -145,7 +145,6 @@ export function openSlots(campaignId) {
     const rest = seconds % MINUTE || (seconds ? MINUTE : 0);
     const fits = (live.slots ?? []).filter((slot) => isForMe(campaign) && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
     const parts = countdown(leftMs).split(":").flatMap((part, index) => (index ? [h("i", null, ":"), h("span", null, part)] : [h("span", null, part)]));
-    const dash = { y1: 5, y2: 5, "stroke-dasharray": ".5 .5" };
     const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), h("span", null, text));
     return h(
       "section",
@@ -155,7 +154,7 @@ export function openSlots(campaignId) {
       h(
         "div",
         { class: "stack" },
-        svg("svg", { class: "minute", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("line", { x2: 100, pathLength: MINUTE, ...dash }), svg("line", { class: "rest", x2: (100 * rest) / MINUTE, pathLength: Math.max(rest, 1), ...dash })),
+        dashes({ class: "minute" }, MINUTE, "rest", 0, rest),
         h("p", { class: "soft" }, t("open.byThemselves")),
       ),
       h(
@@ -174,7 +173,6 @@ export function openSlots(campaignId) {
     const all = (live.slots ?? []).reduce((sum, slot) => sum + slot.capacity, 0);
     const free = (live.slots ?? []).reduce((sum, slot) => sum + freePlaces(slot), 0);
     const mine = (live.slots ?? []).filter((slot) => slot.myBooking);
-    const dash = { y1: 5, y2: 5, "stroke-dasharray": ".5 .5" };
     const own = mine.length > 0 && h("ul", { class: "ready" }, mine.map((slot) => h("li", { "data-key": slot.id }, icon("tick"), h("span", null, t("open.isYours", { title: slot.title })))));
     if (isSmall) return h("section", { class: "opening small", "aria-labelledby": "opens", "data-key": "opening" }, h("h2", { id: "opens" }, t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })), own);
     return h(
@@ -185,7 +183,7 @@ export function openSlots(campaignId) {
       h(
         "div",
         { class: "stack" },
-        svg("svg", { class: "minute", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("line", { x2: 100, pathLength: MINUTE, ...dash }), free > 0 && svg("line", { class: "rest", x2: (100 * free) / all, pathLength: Math.max(1, Math.round((MINUTE * free) / all)), ...dash })),
+        dashes({ class: "minute" }, MINUTE, "rest", 0, Math.ceil((MINUTE * free) / all)),
         h("p", { class: "soft" }, t("open.ofFree", { count: all })),
       ),
       own,
