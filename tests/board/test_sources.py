@@ -69,7 +69,7 @@ def test_every_operation_is_used_and_every_used_one_exists() -> None:
     assert set(OPERATIONS) - string_literals() == set()
     names = {
         argument.strip('"')
-        for _, argument in first_arguments("run", "post", "readAll", "subscribe")
+        for _, argument in first_arguments("run", "resultOf", "post", "readAll", "subscribe")
         if argument.startswith('"')
     }
     assert names - set(OPERATIONS) == set()

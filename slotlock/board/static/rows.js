@@ -72,7 +72,7 @@ function closedState(refusal) {
   return { state: "closed", left: () => [h("p", null, icon("lock"), reason(refusal))] };
 }
 
-/** @param {any} slot @param {{since: number, position: number | null, isLost: boolean}} sent @returns {Shown} */
+/** @param {any} slot @param {import("./bookings.js").Deciding} sent @returns {Shown} */
 function decidingState(slot, sent) {
   const text = () => {
     if (sent.isLost) return h("p", null, t("state.noConnection"));
