@@ -112,6 +112,16 @@ def test_every_refusal_has_a_text_and_the_fields_that_it_names(name: str) -> Non
         assert placeholders(text) - fields == set(), code
 
 
+def test_every_refused_booking_of_a_member_names_the_one_at_the_same_time() -> None:
+    selected = {name: refusals(document) for name, document in OPERATIONS.items()}
+    named = {
+        name: found["TIME_CONFLICT"] for name, found in selected.items() if "TIME_CONFLICT" in found
+    }
+    del named["joinWaitlistFor"]  # of an organizer, who gets a sentence
+    for name, fields in named.items():
+        assert {"otherMeeting", "otherBooking"} <= fields, name
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_problem_of_a_field_has_a_text_that_names_only_its_values(language: str) -> None:
     for code in ProblemCode:
