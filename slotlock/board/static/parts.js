@@ -108,6 +108,36 @@ export function usernameField(name) {
   return h("input", { class: "vh", type: "text", autocomplete: "username", value: name ?? "", tabindex: -1, "aria-hidden": "true", readonly: true });
 }
 
+/** Return a part of a page with its heading. @param {string} id @param {string} kind @param {any} heading @param {any[]} content */
+export function section(id, kind, heading, ...content) {
+  return h("section", { class: kind, "aria-labelledby": id, "data-key": id }, h("h2", { id }, heading), content);
+}
+
+/** Return a field for a text to find in names. @param {(text: string) => void} find is given the text in small letters */
+export function searchField(find) {
+  const oninput = (/** @type {any} */ event) => {
+    find(event.target.value.toLocaleLowerCase());
+    redraw();
+  };
+  return [h("label", { class: "vh", for: "search" }, t("filter.search")), h("input", { class: "input", id: "search", type: "search", placeholder: t("filter.search"), oninput })];
+}
+
+/** Return a box to check, or one of several to choose, with its label. @param {string} kind @param {string} label @param {Record<string, any>} attributes @param {(isChecked: boolean) => void} set */
+export function checkbox(kind, label, attributes, set) {
+  const onchange = (/** @type {any} */ event) => {
+    set(event.target.checked);
+    redraw();
+  };
+  return h("label", { class: kind }, h("input", { type: "checkbox", onchange, ...attributes }), label);
+}
+
+/** Let the browser save a file. @param {string} name @param {Blob} content */
+export function saveFile(name, content) {
+  const address = URL.createObjectURL(content);
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
 /** Return links to the languages. */
 export function languageLinks() {
   /** @param {string} code */
@@ -187,7 +217,16 @@ export function checkInCodeFigure({ checkInQr }, title) {
   );
 }
 
-/** Return a link that adds a booking to the calendar of the device. @param {string | null | undefined} address @param {string} title */
-export function calendarLink(address, title) {
-  return address && control("a", { class: "btn second", href: address }, [icon("week"), t("week.addToCalendar"), whose(title)]);
+/**
+ * Return what can be done with a booking: add it to the calendar of the device, move it, and give it back.
+ * @param {any} slot @param {string | null | undefined} calendarUrl @param {boolean} canMove @param {() => void} giveBack
+ */
+export function bookingActions(slot, calendarUrl, canMove, giveBack) {
+  return h(
+    "div",
+    { class: "row", "data-key": "change" },
+    calendarUrl && control("a", { class: "btn second", href: calendarUrl }, [icon("week"), t("week.addToCalendar"), whose(slot.title)]),
+    canMove && slot.campaign && control("a", { class: "btn second", href: `#/slot/${slot.id}/swap` }, [icon("swap"), t("week.swap"), whose(slot.title)]),
+    askOnce(`back ${slot.id}`, "plain", { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") }, giveBack),
+  );
 }

@@ -4,7 +4,7 @@ import { reason } from "../bookings.js";
 import { authorization, codeOf, lostAt, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
 import { go, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
-import { askOnce, bones, button, failure, field, icon, notice, usernameField, whose } from "../parts.js";
+import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { LANGUAGES, chooseLanguage, deviceZone, language, listOf, t } from "../text.js";
@@ -82,22 +82,20 @@ export function openAccount(code) {
         "fieldset",
         { class: "stack tight" },
         h("legend", null, h("strong", null, t("account.scheme"))),
-        h("div", { class: "row" }, SCHEMES.map((each) => h("label", { class: "chip" }, h("input", { type: "radio", name: "scheme", value: each, checked: scheme() === each, onchange: () => {
-          showScheme(each);
-          redraw();
-        } }), t(`account.scheme.${each}`)))),
+        h("div", { class: "row" }, SCHEMES.map((value) => checkbox("chip", t(`account.scheme.${value}`), { type: "radio", name: "scheme", value, checked: scheme() === value }, () => showScheme(value)))),
       ),
     );
   }
 
   function mails() {
-    const onchange = async (/** @type {any} */ { target: { id, checked } }) => {
-      chosen[id] = checked;
-      if (await change("mails", "updateMe", { [id]: checked }, () => t("account.languageSaved"))) return;
+    /** @param {string} id */
+    const choice = (id) => checkbox("check", t(`account.${id}`), { id, checked: chosen[id] ?? account.me[id] }, async (isChecked) => {
+      chosen[id] = isChecked;
+      if (await change("mails", "updateMe", { [id]: isChecked }, () => t("account.languageSaved"))) return;
       delete chosen[id];
       redraw();
-    };
-    return section("mails", h("p", { class: "soft" }, t("account.mailsHelp")), ["wantsReminders", "wantsAnnouncements"].map((id) => h("label", { class: "check" }, h("input", { type: "checkbox", id, checked: chosen[id] ?? account.me[id], onchange }), t(`account.${id}`))));
+    });
+    return section("mails", h("p", { class: "soft" }, t("account.mailsHelp")), ["wantsReminders", "wantsAnnouncements"].map(choice));
   }
 
   function sessions() {
@@ -227,9 +225,7 @@ export function openAccount(code) {
     try {
       const response = await fetch("/personal-data", { headers: { Authorization: authorization() }, cache: "no-store" });
       if (!response.ok) throw new Error(String(response.status));
-      const address = URL.createObjectURL(await response.blob());
-      h("a", { href: address, download: "personal-data.json" }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      saveFile("personal-data.json", await response.blob());
     } catch {
       answers.data = { kind: "stop", text: t("account.dataFailed") };
     }

@@ -4,7 +4,7 @@ import { BUSY, home, resultOf, sendUntilAnswered, setSession } from "../client.j
 import { BACK, say, site } from "../app.js";
 import { reason } from "../bookings.js";
 import { h, redraw } from "../kernel.js";
-import { button, field, languageLinks, notice } from "../parts.js";
+import { button, checkbox, field, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
 import { problemText, t } from "../text.js";
 import { begin } from "./signon.js";
@@ -44,10 +44,7 @@ export function passwordField() {
   let isShown = false;
   return (/** @type {string} */ label, /** @type {boolean} */ isNew, /** @type {string} */ error) => [
     field("password", label, { type: isShown ? "text" : "password", autocomplete: isNew ? "new-password" : "current-password", required: true }, error, isNew ? t("signin.passwordRules", site.passwordRules) : ""),
-    h("label", { class: "check" }, h("input", { type: "checkbox", checked: isShown, onchange: (/** @type {any} */ event) => {
-      isShown = event.target.checked;
-      redraw();
-    } }), t("signin.show")),
+    checkbox("check", t("signin.show"), { checked: isShown }, (isChecked) => (isShown = isChecked)),
   ];
 }
 
