@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from graphql import validate
+from graphql import parse, print_ast, validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
 from slotlock.api.board.endpoint import ALONE, BOARD_DIR, START, board_files, is_module
@@ -69,11 +69,24 @@ def test_every_operation_fits_the_schema(name: str) -> None:
     assert [error.message for error in validate(executable_schema, OPERATIONS[name])] == []
 
 
+def test_every_operation_is_sent_without_blanks_and_means_the_same() -> None:
+    sent: dict[str, str] = {}
+    for folder in ("", "views/organizer/"):
+        text = board_files()[f"{folder}operations.js"].decode()
+        sent |= json.loads(text[text.index("({") + 1 : text.rindex(")")])
+    assert {name: print_ast(parse(text)) for name, text in sent.items()} == {
+        name: print_ast(document) for name, document in OPERATIONS.items()
+    }
+    assert sent["watchMyWaitlistEntries"] == (
+        "subscription WatchMyWaitlistEntries{myWaitlistEntries{slotId position}}"
+    )
+
+
 def test_every_operation_is_used_and_every_used_one_exists() -> None:
     assert set(OPERATIONS) - string_literals() == set()
     names = {
         argument.strip('"')
-        for _, argument in first_arguments("run", "post", "readAll", "subscribe")
+        for _, argument in first_arguments("run", "resultOf", "post", "readAll", "subscribe")
         if argument.startswith('"')
     }
     assert names - set(OPERATIONS) == set()
@@ -115,6 +128,16 @@ def test_every_refusal_has_a_text_and_the_fields_that_it_names(name: str) -> Non
         text = texts.get(f"refusal.{code}")
         assert text is not None, code
         assert placeholders(text) - fields == set(), code
+
+
+def test_every_refused_booking_of_a_member_names_the_one_at_the_same_time() -> None:
+    selected = {name: refusals(document) for name, document in OPERATIONS.items()}
+    named = {
+        name: found["TIME_CONFLICT"] for name, found in selected.items() if "TIME_CONFLICT" in found
+    }
+    del named["joinWaitlistFor"]  # of an organizer, who gets a sentence
+    for name, fields in named.items():
+        assert {"otherMeeting", "otherBooking"} <= fields, name
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -3,7 +3,7 @@
 import { drawWith, h, patch, redraw } from "./kernel.js";
 import { hasSession, keepSession, me, onSession, resumeSession, run } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
-import { showColor, showScheme } from "./scheme.js";
+import { showScheme } from "./scheme.js";
 import { tab } from "./storage.js";
 import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
@@ -188,7 +188,7 @@ function focusNear(places) {
 
 function legal() {
   const links = [[site.imprintUrl, "legal.imprint"], [site.privacyUrl, "legal.privacy"], [!me && site.developersUrl, "legal.developers"]];
-  return h("footer", { class: `legal ${view?.width ?? ""}`.trim() }, links.map(([address, key]) => address && h("a", { href: address }, t(key))));
+  return h("footer", { class: `legal ${view?.width ?? ""}` }, links.map(([address, key]) => address && h("a", { href: address }, t(key))));
 }
 
 /** @param {Event} event */
@@ -252,7 +252,6 @@ async function useLanguage() {
 async function start() {
   drawWith(drawPage);
   showScheme();
-  showColor(site.color);
   addEventListener("error", (event) => report(event.error));
   addEventListener("unhandledrejection", (event) => report(event.reason));
   addEventListener("hashchange", show);

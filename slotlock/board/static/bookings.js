@@ -3,13 +3,13 @@
  * What a person does with a slot, and what is known of it on this page: a click sends one request
  * with one key, which is asked again until there is an answer, also after a reload.
  */
-import { RequestError, me, newKey, onSession, run, sendUntilAnswered } from "./client.js";
+import { me, newKey, onSession, resultOf, run, sendUntilAnswered } from "./client.js";
 import { now } from "./clock.js";
 import { redraw } from "./kernel.js";
 import { subscribe } from "./socket.js";
 import { say } from "./app.js";
 import { tab } from "./storage.js";
-import { hasText, ordinal, problemText, t, timeOf } from "./text.js";
+import { errorText, ordinal, problemText, t, timeOf } from "./text.js";
 
 const STORED_REQUESTS = "slotlock.pending";
 const POLL_MS = 5000;
@@ -19,8 +19,8 @@ const SPOKEN_OFFER_S = [120];
 
 /**
  * What is being decided, or was refused, by slot.
- * @typedef {{since: number, position: number | null, isLost: boolean, ticketId?: string}} Deciding
- * @typedef {{code: string, refusal: any, at: number}} Refused
+ * @typedef {{position: number | null, isLost: boolean, ticketId?: string}} Deciding
+ * @typedef {{refusal: any, at: number}} Refused
  */
 /** @type {Map<string, Deciding>} */
 export const deciding = new Map();
@@ -82,32 +82,50 @@ export function book(slot) {
 
 /** @param {string} slotId @param {{name: string, key: string, title: string}} request */
 async function decide(slotId, request) {
-  if (deciding.has(slotId)) return;
+  const { name, key, title } = request;
+  const input = { slotId, idempotencyKey: key, ...(name === "bookSlot" && { waitMs: 5000 }) };
+  const result = await sendForSlot(slotId, async (state) => {
+    remember(slotId, request);
+    const answer = (await run(name, { input }))[name];
+    state.isLost = false;
+    return answer.__typename === "Ticket" ? followTicket(answer, state) : answer;
+  });
+  if (!result) return;
+  if (result.code === "QUEUE_ONLY" && name === "bookSlot") return decide(slotId, { ...request, name: "requestBooking" });
+  remember(slotId, null);
+  if (!result.booking) return refuse(slotId, title, result);
+  changed(slotId, { myBooking: result.booking }, result.booking);
+  say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }));
+}
+
+/**
+ * Send a request for a slot until there is an answer, and show meanwhile that it is decided.
+ * @param {string} slotId @param {(state: Deciding) => Promise<any>} send
+ * @returns {Promise<any>} the result, or null if another one is decided or it is not wanted any more
+ */
+async function sendForSlot(slotId, send) {
+  if (deciding.has(slotId)) return null;
   /** @type {Deciding} */
-  const state = { since: Date.now(), position: null, isLost: false };
+  const state = { position: null, isLost: false };
   deciding.set(slotId, state);
   refused.delete(slotId);
-  remember(slotId, request);
   redraw();
-  const input = { slotId, idempotencyKey: request.key, ...(request.name === "bookSlot" && { waitMs: 5000 }) };
-  try {
-    let result = await sendUntilAnswered(async () => {
-      const answer = (await run(request.name, { input }))[request.name];
-      state.isLost = false;
-      return answer.__typename === "Ticket" ? followTicket(answer, state) : answer;
-    }, { isWanted: () => deciding.get(slotId) === state, onTrouble: (code) => {
+  const result = await sendUntilAnswered(() => send(state), {
+    isWanted: () => deciding.get(slotId) === state,
+    onTrouble: (code) => {
       state.isLost = code === "OFFLINE";
       redraw();
-    } });
-    if (result === null) return;
-    if (result.code === "QUEUE_ONLY" && request.name === "bookSlot") {
-      deciding.delete(slotId);
-      return decide(slotId, { ...request, name: "requestBooking" });
-    }
-    finish(slotId, request.title, result);
-  } catch (error) {
-    finish(slotId, request.title, { code: error instanceof RequestError ? error.code : "INTERNAL" });
-  }
+    },
+  });
+  if (result) deciding.delete(slotId);
+  return result;
+}
+
+/** @param {string} slotId @param {string} title @param {any} refusal */
+function refuse(slotId, title, refusal) {
+  refused.set(slotId, { refusal, at: Date.now() });
+  changed(slotId, {});
+  say(`${title}: ${reason(refusal)}`);
 }
 
 /** Wait for the outcome of a ticket. @param {any} ticket @param {Deciding} state @returns {Promise<any>} */
@@ -136,61 +154,26 @@ export function leaveQueue(slotId) {
   if (id) run("cancelTicket", { id }).catch(() => null);
 }
 
-/** @param {string} slotId @param {string} title @param {any} result */
-function finish(slotId, title, result) {
-  deciding.delete(slotId);
-  remember(slotId, null);
-  if (result.booking) {
-    refused.delete(slotId);
-    changed(slotId, { myBooking: result.booking }, result.booking);
-    say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }));
-  } else {
-    refused.set(slotId, { code: result.code, refusal: result, at: Date.now() });
-    changed(slotId, {});
-    say(`${title}: ${reason(result)}`);
-  }
-}
-
-/** Return why not, as a sentence. @param {any} refusal */
-export function reason(refusal) {
-  if (refusal.fields?.length) return refusal.fields.map(problemText).join(" ");
-  const key = `refusal.${refusal.code}`;
-  if (hasText(key)) return t(key, { ...refusal, count: refusal.limit });
-  return refusal.message ? t("refusal.other", { message: refusal.message, code: refusal.code }) : t("error.other", { code: refusal.code });
+/** Return why something did not work, as a sentence. @param {any} result */
+export function reason(result) {
+  const { code, message, fields, limit } = result;
+  if (fields?.length) return fields.map(problemText).join(" ");
+  return t(`refusal.${code}`, { ...result, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));
 }
 
 /**
- * Run a change of one's own booking or waiting list entry; returns its result.
+ * Run a change of one's own booking or waiting list entry.
  * @param {any} slot @param {string} name @param {Record<string, any>} variables @param {(result: any) => any} toChange of the slot
  */
 async function change(slot, name, variables, toChange) {
-  if (deciding.has(slot.id)) return;
-  const state = { since: Date.now(), position: null, isLost: false };
-  deciding.set(slot.id, state);
-  refused.delete(slot.id);
-  redraw();
-  try {
-    const result = await sendUntilAnswered(async () => (await run(name, variables))[name], {
-      isWanted: () => deciding.get(slot.id) === state,
-      onTrouble: (code) => {
-        state.isLost = code === "OFFLINE";
-        redraw();
-      },
-    });
-    deciding.delete(slot.id);
-    const done = result && toChange(result);
-    if (done) {
-      changed(slot.id, done, result.booking);
-      say(t(`said.${name}`, { title: slot.title, ordinal: ordinal(result.position ?? 0) }));
-    } else if (result) {
-      refused.set(slot.id, { code: result.code, refusal: result, at: Date.now() });
-      say(`${slot.title}: ${reason(result)}`);
-    }
-  } catch (error) {
-    deciding.delete(slot.id);
-    refused.set(slot.id, { code: /** @type {any} */ (error).code ?? "INTERNAL", refusal: error, at: Date.now() });
+  const result = await sendForSlot(slot.id, () => resultOf(name, variables));
+  const done = result && toChange(result);
+  if (done) {
+    changed(slot.id, done, result.booking);
+    say(t(`said.${name}`, { title: slot.title, ordinal: ordinal(result.position ?? 0) }));
+  } else if (result) {
+    refuse(slot.id, slot.title, result);
   }
-  redraw();
 }
 
 /** The deadlines that were said, by booking and time. */
@@ -209,22 +192,25 @@ export function sayDeadlines(slots) {
   }
 }
 
+/** @param {any} slot @param {string} name */
+function changeBooking(slot, name) {
+  const variables = { id: slot.myBooking.id, key: newKey() };
+  return change(slot, name, variables, ({ booking }) => booking && { myBooking: booking.status === "CANCELLED" ? null : booking });
+}
+
 /** @param {any} slot */
 export function confirm(slot) {
-  const variables = { id: slot.myBooking.id, key: newKey() };
-  return change(slot, "confirmBooking", variables, (result) => result.booking && { myBooking: result.booking });
+  return changeBooking(slot, "confirmBooking");
 }
 
 /** @param {any} slot */
 export function extend(slot) {
-  const variables = { id: slot.myBooking.id, key: newKey() };
-  return change(slot, "extendHold", variables, (result) => result.booking && { myBooking: result.booking });
+  return changeBooking(slot, "extendHold");
 }
 
 /** Give a place back, or refuse one that was offered. @param {any} slot */
 export function cancel(slot) {
-  const variables = { id: slot.myBooking.id, key: newKey() };
-  return change(slot, "cancelBooking", variables, (result) => result.booking && { myBooking: null });
+  return changeBooking(slot, "cancelBooking");
 }
 
 /** Return until when a place can be given back, in ms since 1970. @param {any} slot */

@@ -16,16 +16,17 @@ const SESSION = "slotlock.session";
 const YOUNG_MS = 14 * 60_000;
 /** Codes after which the same request, with its key, may be sent again. */
 const PASSING = new Set(["OFFLINE", "OUTCOME_UNKNOWN", "OVERLOADED", "INTERNAL", "RATE_LIMITED", "LOCKED", "QUEUE_FULL", "TEAM_BUSY"]);
+/** The code after which a sign-in, which has no key, may be sent again. */
+export const BUSY = new Set(["SERVER_BUSY"]);
 const PAUSE_MS = [400, 4000];
 
 /** A request without data. `code` is that of the API, or OFFLINE without a response. */
 export class RequestError extends Error {
-  /** @param {string} code @param {number} [retryAfterMs] @param {string} [requestId] */
-  constructor(code, retryAfterMs = 0, requestId = "") {
+  /** @param {string} code @param {number} [retryAfterMs] */
+  constructor(code, retryAfterMs = 0) {
     super(code);
     this.code = code;
     this.retryAfterMs = retryAfterMs;
-    this.requestId = requestId;
   }
 }
 
@@ -33,6 +34,11 @@ export class RequestError extends Error {
 export function codeOf(caught) {
   if (caught instanceof RequestError) return caught.code;
   throw caught;
+}
+
+/** Return a failed request as a result. @param {any} caught @returns {{code: string, retryAfterMs: number}} */
+function failed(caught) {
+  return { code: codeOf(caught), retryAfterMs: caught.retryAfterMs };
 }
 
 /** The signed-in user, null for nobody, undefined while that is unknown. @type {any} */
@@ -172,6 +178,11 @@ export async function run(name, variables = {}) {
   }
 }
 
+/** Run a mutation; returns its result. One with a `code` did not work. @param {string} name @param {Record<string, any>} [variables] @returns {Promise<any>} */
+export function resultOf(name, variables) {
+  return run(name, variables).then((data) => data[name], failed);
+}
+
 /** @param {string} name @param {Record<string, any>} variables @param {string} token */
 async function post(name, variables, token) {
   const abort = new AbortController();
@@ -197,7 +208,7 @@ async function post(name, variables, token) {
   const error = body.errors?.[0];
   if (error) {
     const { code = "INTERNAL", retryAfterMs = 0 } = error.extensions ?? {};
-    throw new RequestError(code, retryAfterMs, response.headers.get("X-Request-ID") ?? "");
+    throw new RequestError(code, retryAfterMs);
   }
   if (body.data?.serverTime) noteServerTime(sentAt, performance.now(), body.data.serverTime);
   return body.data;
@@ -211,27 +222,17 @@ export function newKey() {
 
 /**
  * Send a request with its key until there is an answer that stays, however often that is lost.
- * @param {() => Promise<any>} send returns the result: a type with its code, if it is a refusal
- * @param {{isWanted: () => boolean, onTrouble: (code: string) => void}} caller
- * @returns {Promise<any>} null if it is not wanted any more
+ * @param {() => Promise<any>} send returns the result: one with a `code` did not work
+ * @param {{isWanted: () => boolean, onTrouble: (code: string) => void, codes?: Set<string>}} caller with the codes after which it is sent again
+ * @returns {Promise<any>} the result, or null if it is not wanted any more
  */
-export async function sendUntilAnswered(send, { isWanted, onTrouble }) {
+export async function sendUntilAnswered(send, { isWanted, onTrouble, codes = PASSING }) {
   for (let attempt = 0; ; attempt += 1) {
-    let code = "";
-    let waitMs = 0;
-    try {
-      const result = await send();
-      if (!PASSING.has(result.code)) return result;
-      code = result.code;
-      waitMs = result.retryAfterMs ?? 0;
-    } catch (error) {
-      if (!(error instanceof RequestError) || !PASSING.has(error.code)) throw error;
-      code = error.code;
-      waitMs = error.retryAfterMs;
-    }
-    onTrouble(code);
+    const result = await send().catch(failed);
+    if (!codes.has(result.code)) return result;
+    onTrouble(result.code);
     const pauseMs = Math.min(PAUSE_MS[0] * 2 ** attempt, PAUSE_MS[1]) * (0.5 + Math.random());
-    await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, waitMs)));
+    await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, result.retryAfterMs ?? 0)));
     if (!isWanted()) return null;
   }
 }

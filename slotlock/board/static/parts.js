@@ -10,24 +10,24 @@ const ICONS = {
   undo: "M8.5 5 4.5 9l4 4M4.5 9H14a5 5 0 0 1 0 10h-3",
   list: "M9 6.5h11M9 12h11M9 17.5h11M4 6.5h.01M4 12h.01M4 17.5h.01",
   week: "M6.5 5.5h11A2.5 2.5 0 0 1 20 8v9.5a2.5 2.5 0 0 1-2.5 2.5h-11A2.5 2.5 0 0 1 4 17.5V8a2.5 2.5 0 0 1 2.5-2.5zM4 10.5h16M8.5 3.5v4M15.5 3.5v4",
-  person: "M12 4.75a3.75 3.75 0 1 1 0 7.5 3.75 3.75 0 0 1 0-7.5zM5 20c.8-3.800 3.400-5.75 7-5.75s6.200 1.950 7 5.75",
+  person: "M12 4.75a3.75 3.75 0 1 1 0 7.5 3.75 3.75 0 0 1 0-7.5zM5 20c.8-3.8 3.4-5.75 7-5.75s6.2 1.95 7 5.75",
   tick: "m5 12.5 4.5 4.5L19 7.5",
   code: "M4.5 4.5h5v5h-5zM14.5 4.5h5v5h-5zM4.5 14.5h5v5h-5zM14.5 14.5h2v2M19.5 14.5v5h-5",
   overlap: "M6 4h6.5a2 2 0 0 1 2 2v6.5a2 2 0 0 1-2 2H6a2 2 0 0 1-2-2V6a2 2 0 0 1 2-2zM17.5 9.5H18a2 2 0 0 1 2 2V18a2 2 0 0 1-2 2h-6.5a2 2 0 0 1-2-2v-.5",
   swap: "M4.5 9h14l-3.5-3.5M19.5 15h-14l3.5 3.5",
   lock: "M7.5 10.5h9a2 2 0 0 1 2 2v5a2 2 0 0 1-2 2h-9a2 2 0 0 1-2-2v-5a2 2 0 0 1 2-2zM8.5 10.5V8a3.5 3.5 0 0 1 7 0v2.5",
-  people: "M6 5.75a2.250 2.250 0 1 1 0 4.5 2.250 2.250 0 0 1 0-4.5zM12.5 5.75a2.250 2.250 0 1 1 0 4.5 2.250 2.250 0 0 1 0-4.5zM19 5.75a2.250 2.250 0 1 1 0 4.5 2.250 2.250 0 0 1 0-4.5zM3 17.5c.4-2.600 1.5-4 3-4s2.600 1.400 3 4M9.5 17.5c.4-2.600 1.5-4 3-4s2.600 1.400 3 4M16 17.5c.4-2.600 1.5-4 3-4 1 0 1.800.6 2.400 1.600",
+  people: "M6 5.75a2.25 2.25 0 1 1 0 4.5 2.25 2.25 0 0 1 0-4.5zM12.5 5.75a2.25 2.25 0 1 1 0 4.5 2.25 2.25 0 0 1 0-4.5zM19 5.75a2.25 2.25 0 1 1 0 4.5 2.25 2.25 0 0 1 0-4.5zM3 17.5c.4-2.6 1.5-4 3-4s2.6 1.4 3 4M9.5 17.5c.4-2.6 1.5-4 3-4s2.6 1.4 3 4M16 17.5c.4-2.6 1.5-4 3-4 1 0 1.8.6 2.4 1.6",
   clock: "M12 3.5a8.5 8.5 0 1 1 0 17 8.5 8.5 0 0 1 0-17zM12 7.5V12l3 2",
-  warning: "M12 4.5 3.5 19.5h17zM12 10v4.5M12 17.200h.01",
-  school: "M3 9.5 12 5l9 4.5-9 4.5zM7 12v4.5c1.300 1.300 3 2 5 2s3.700-.7 5-2V12",
-  star: "m12 4 2.5 5.100 5.600.8-4.050 3.950.95 5.600L12 16.800l-5 2.650.95-5.600L3.900 9.900l5.600-.8z",
-  gear: "M12 9a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM12 3.5v2.5M12 18v2.5M3.5 12H6M18 12h2.5M6 6l1.800 1.800M16.200 16.200 18 18M18 6l-1.800 1.800M7.800 16.200 6 18",
+  warning: "M12 4.5 3.5 19.5h17zM12 10v4.5M12 17.2h.01",
+  school: "M3 9.5 12 5l9 4.5-9 4.5zM7 12v4.5c1.3 1.3 3 2 5 2s3.7-.7 5-2V12",
+  star: "m12 4 2.5 5.1 5.6.8-4.05 3.95.95 5.6L12 16.8l-5 2.65.95-5.6L3.9 9.9l5.6-.8z",
+  gear: "M12 9a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM12 3.5v2.5M12 18v2.5M3.5 12H6M18 12h2.5M6 6l1.8 1.8M16.2 16.2 18 18M18 6l-1.8 1.8M7.8 16.2 6 18",
 };
 
 /** Return an icon, which is decoration: a text says the same. @param {string} name @param {string} [extra] */
 export function icon(name, extra = "") {
   const path = svg("path", { d: ICONS[name] });
-  return svg("svg", { class: `icon ${extra}`.trim(), viewBox: "0 0 24 24", "aria-hidden": "true" }, path);
+  return svg("svg", { class: `icon ${extra}`, viewBox: "0 0 24 24", "aria-hidden": "true" }, path);
 }
 
 /** Return the logo. */
@@ -42,21 +42,22 @@ export function mark() {
 }
 
 /**
- * Return a dash for each place: the free ones, or one's own, in the colour of their class.
- * @param {number} all
- * @param {number} some
- * @param {"free" | "mine" | "turn"} kind
+ * Return a dash for each of some places or seconds, and over them those from one to another in the color of their class.
+ * @param {Record<string, any>} attributes @param {number} all @param {string} kind @param {number} from @param {number} to
  */
-export function places(all, some, kind) {
-  const count = Math.max(all, 1);
-  const shown = Math.min(Math.max(some, 0), count);
-  const dash = { y1: 5, y2: 5, "stroke-dasharray": ".62 .38" };
+export function dashes(attributes, all, kind, from, to) {
   return svg(
     "svg",
-    { class: "places", width: Math.min(count * 8, 240), height: 12, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-    svg("line", { x2: 100, pathLength: count, ...dash }),
-    shown > 0 && svg("line", { class: kind, x2: (100 * shown) / count, pathLength: shown, ...dash }),
+    { viewBox: "0 -5 100 10", preserveAspectRatio: "none", "aria-hidden": "true", ...attributes },
+    svg("line", { x2: 100, pathLength: all }),
+    to > from && svg("line", { class: kind, x1: (100 * from) / all, x2: (100 * to) / all, pathLength: to - from }),
   );
+}
+
+/** Return a dash for each place: the free ones, or one's own, in the color of their class. @param {number} all @param {number} some @param {"free" | "mine"} kind */
+export function places(all, some, kind) {
+  const count = Math.max(all, 1);
+  return dashes({ class: "places", width: Math.min(count * 8, 240), height: 12 }, count, kind, 0, Math.min(some, count));
 }
 
 /** Return a text that only screen readers have. @param {string} text */
@@ -77,7 +78,7 @@ export function whose(name) {
  * @param {any} [action]
  */
 export function notice(kind, iconName, content, action) {
-  return h("div", { class: `notice ${kind}`.trim() }, icon(iconName), h("p", null, content), action);
+  return h("div", { class: `notice ${kind}` }, icon(iconName), h("p", null, content), action);
 }
 
 /**
@@ -104,7 +105,37 @@ export function field(id, label, attributes, error, help) {
 
 /** Return what a password manager needs beside a new password: for whom it is. @param {string | null | undefined} name an address or a user name */
 export function usernameField(name) {
-  return h("input", { class: "vh", type: "text", name: "username", autocomplete: "username", value: name ?? "", tabindex: -1, "aria-hidden": "true", readonly: true });
+  return h("input", { class: "vh", type: "text", autocomplete: "username", value: name ?? "", tabindex: -1, "aria-hidden": "true", readonly: true });
+}
+
+/** Return a part of a page with its heading. @param {string} id @param {string} kind @param {any} heading @param {any[]} content */
+export function section(id, kind, heading, ...content) {
+  return h("section", { class: kind, "aria-labelledby": id, "data-key": id }, h("h2", { id }, heading), content);
+}
+
+/** Return a field for a text to find in names. @param {(text: string) => void} find is given the text in small letters */
+export function searchField(find) {
+  const oninput = (/** @type {any} */ event) => {
+    find(event.target.value.toLocaleLowerCase());
+    redraw();
+  };
+  return [h("label", { class: "vh", for: "search" }, t("filter.search")), h("input", { class: "input", id: "search", type: "search", placeholder: t("filter.search"), oninput })];
+}
+
+/** Return a box to check, or one of several to choose, with its label. @param {string} kind @param {string} label @param {Record<string, any>} attributes @param {(isChecked: boolean) => void} set */
+export function checkbox(kind, label, attributes, set) {
+  const onchange = (/** @type {any} */ event) => {
+    set(event.target.checked);
+    redraw();
+  };
+  return h("label", { class: kind }, h("input", { type: "checkbox", onchange, ...attributes }), label);
+}
+
+/** Let the browser save a file. @param {string} name @param {Blob} content */
+export function saveFile(name, content) {
+  const address = URL.createObjectURL(content);
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 /** Return links to the languages. */
@@ -127,7 +158,7 @@ export function control(tag, attributes, content) {
 
 /** Return a button. @param {string} kind @param {any} content @param {(event: Event) => void} onclick @param {Record<string, any>} [more] */
 export function button(kind, content, onclick, more = {}) {
-  return control("button", { type: "button", class: `btn ${kind}`.trim(), onclick, ...more }, content);
+  return control("button", { type: "button", class: `btn ${kind}`, onclick, ...more }, content);
 }
 
 /** Return what is shown while the first data are on their way. @param {number} rows */
@@ -189,15 +220,24 @@ export function checkInCodeFigure({ checkInQr }, title) {
   );
 }
 
-/** Return a link that adds a booking to the calendar of the device. @param {string | null | undefined} address @param {string} title */
-export function calendarLink(address, title) {
-  return address && control("a", { class: "btn second", href: address }, [icon("week"), t("week.addToCalendar"), whose(title)]);
-}
-
 /** Return a QR code, built from its path alone. @param {string} source SVG of the API @param {string} label */
 function qrCode(source, label) {
   const found = QR.exec(source);
   if (!found) return null;
   const size = Number(found[1]) / Number(found[2]);
   return svg("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" }, svg("path", { d: found[3] }));
+}
+
+/**
+ * Return what can be done with a booking: add it to the calendar of the device, move it, and give it back.
+ * @param {any} slot @param {string | null | undefined} calendarUrl @param {boolean} canMove @param {() => void} giveBack
+ */
+export function bookingActions(slot, calendarUrl, canMove, giveBack) {
+  return h(
+    "div",
+    { class: "row", "data-key": "change" },
+    calendarUrl && control("a", { class: "btn second", href: calendarUrl }, [icon("week"), t("week.addToCalendar"), whose(slot.title)]),
+    canMove && slot.campaign && control("a", { class: "btn second", href: `#/slot/${slot.id}/swap` }, [icon("swap"), t("week.swap"), whose(slot.title)]),
+    askOnce(`back ${slot.id}`, "plain", { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") }, giveBack),
+  );
 }

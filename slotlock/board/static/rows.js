@@ -72,13 +72,13 @@ function closedState(refusal) {
   return { state: "closed", left: () => [h("p", null, icon("lock"), reason(refusal))] };
 }
 
-/** @param {any} slot @param {{since: number, position: number | null, isLost: boolean}} sent @returns {Shown} */
+/** @param {any} slot @param {import("./bookings.js").Deciding} sent @returns {Shown} */
 function decidingState(slot, sent) {
   const text = () => {
     if (sent.isLost) return h("p", null, t("state.noConnection"));
     return sent.position && h("p", null, h("b", null, t("state.position", { ordinal: ordinal(sent.position) })));
   };
-  const left = () => [dashes(slot), text()];
+  const left = () => [freeDashes(slot), text()];
   const action = () => button("", [t("action.deciding"), title(slot)], () => {}, { "aria-disabled": "true" });
   return { state: sent.isLost ? "lost" : "deciding", left, action };
 }
@@ -120,7 +120,7 @@ function soonState(slot, { opensAt, isForOthers }) {
   if (refusal && !["NOT_YET_OPEN", "SLOT_FULL"].includes(refusal.code)) {
     return closedState(refusal);
   }
-  const left = () => [dashes(slot), h("p", null, h("b", null, t("state.places", { count: slot.capacity })))];
+  const left = () => [freeDashes(slot), h("p", null, h("b", null, t("state.places", { count: slot.capacity })))];
   return { state: "soon", moment, left, action: () => h("div", { class: "starred" }, starButton(slot), h("span", { class: "tag over" }, icon("clock"), moment)) };
 }
 
@@ -184,7 +184,7 @@ function isLifted(refusal, bookingId) {
 
 /** @param {any} slot @param {string} bookingId @returns {Shown} */
 function swapState(slot, bookingId) {
-  const left = () => [dashes(slot), h("p", null, h("b", null, freeText(slot)))];
+  const left = () => [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))];
   return { state: "open", left, action: () => button("second", [icon("swap"), t("action.swap"), title(slot)], () => swap(slot, bookingId)) };
 }
 
@@ -193,7 +193,7 @@ function fullState(slot, refusal) {
   const waiting = () => (slot.waitlistLength ? t("state.waitingCount", { count: slot.waitlistLength }) : "");
   const isLost = refused.has(slot.id) && refusal?.code === "SLOT_FULL";
   const why = () => isLost && [h("br"), h("span", { class: "soft" }, t("state.justLost"))];
-  const left = () => [dashes(slot), h("p", null, h("b", null, t("state.full")), waiting(), why())];
+  const left = () => [freeDashes(slot), h("p", null, h("b", null, t("state.full")), waiting(), why())];
   const action = () => button("second", [t("action.join"), title(slot)], () => asUser(() => join(slot)));
   return { state: "full", left, ...(slot.waitlistCapacity > slot.waitlistLength && { action }) };
 }
@@ -213,7 +213,7 @@ function openState(slot, { isOld, readAt, isAside }) {
   );
   const action = () => button(isOld || isAside ? "second" : "", [t(isQueue ? "action.queue" : "action.book"), title(slot)], () => asUser(() => book(slot)));
   const state = isOld ? "stale" : isQueue ? "queue" : isAlmost ? "almost" : "open";
-  return { state, moment, left: () => [dashes(slot), text()], action };
+  return { state, moment, left: () => [freeDashes(slot), text()], action };
 }
 
 /** Sign in before, and come back. @param {() => void} action */
@@ -228,7 +228,7 @@ function freeText(slot) {
 }
 
 /** @param {any} slot */
-function dashes(slot) {
+function freeDashes(slot) {
   return places(slot.capacity, slot.remaining, "free");
 }
 

@@ -190,10 +190,6 @@ export class LiveSlots extends LiveList {
     this.campaign = campaign;
   }
 
-  get slots() {
-    return this.items;
-  }
-
   watch() {
     const { campaign } = this;
     if (campaign) {
@@ -201,7 +197,7 @@ export class LiveSlots extends LiveList {
       return;
     }
     for (const end of this.ends.splice(0)) end();
-    const ids = (this.slots ?? []).map((slot) => slot.id);
+    const ids = (this.items ?? []).map((slot) => slot.id);
     for (let start = 0; start < ids.length; start += PAGE) {
       const slotIds = ids.slice(start, start + PAGE);
       this.ends.push(subscribe("watchSlots", { slotIds }, ({ slotAvailability }) => this.note(slotAvailability)));
@@ -224,7 +220,7 @@ export class LiveSlots extends LiveList {
 
   /** Use a newer state of a slot; one that is older than what is known is late. @param {any} state */
   update(state) {
-    const slot = this.slots?.find((each) => each.id === state.slotId);
+    const slot = this.items?.find((each) => each.id === state.slotId);
     if (!slot) this.meet(state);
     if (!slot || state.version < slot.version) return;
     const isMine = slot.version !== state.version && (slot.status !== state.status);

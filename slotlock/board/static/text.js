@@ -196,8 +196,13 @@ export function ordinal(value) {
   return t(`ordinal.${form}`, { value: number(value) }, t("ordinal.other", { value: number(value) }));
 }
 
-/** Return the zone of the browser. */
+/** The zone of the browser. */
 export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Return in which zone times are shown. @param {string} zone */
+export function zoneText(zone) {
+  return t("zone", { zone: zone.replace(/_/g, " ") });
+}
 
 /** Return the time until an instant as m:ss or h:mm:ss; never negative. @param {number} ms */
 export function countdown(ms) {

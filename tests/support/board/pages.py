@@ -162,7 +162,8 @@ def shown(page: Page, text: str) -> Locator:
 
 def asks_for(request: Request, operation: str) -> bool:
     """Return whether this is a request for an operation, such as `bookSlot`."""
-    return request.url.endswith("/graphql") and f" {operation}(" in (request.post_data or "")
+    is_named = re.search(rf"\b{operation}\(", request.post_data or "") is not None
+    return request.url.endswith("/graphql") and is_named
 
 
 async def change_script(context: BrowserContext, *changes: tuple[str, str]) -> None:

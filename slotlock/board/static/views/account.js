@@ -1,13 +1,13 @@
 // @ts-check
 /** My account: language, colors, teams, sessions, password, my data, and the way out. */
 import { reason } from "../bookings.js";
-import { RequestError, authorization, lostAt, me, newKey, onSession, run, sendUntilAnswered, signOut } from "../client.js";
+import { authorization, codeOf, lostAt, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
 import { go, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
-import { askOnce, bones, button, failure, field, icon, notice, usernameField, whose } from "../parts.js";
+import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
-import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, listOf, t } from "../text.js";
+import { LANGUAGES, chooseLanguage, deviceZone, language, listOf, t } from "../text.js";
 import { begin, providerName } from "./signon.js";
 
 /** @param {string} [code] that was mailed to the address of the account */
@@ -16,7 +16,7 @@ export function openAccount(code) {
   /** @type {any} */
   let account = null;
   let error = "";
-  /** The last answer, by the part of the page that asked. @type {Record<string, {kind: "stop" | "yours", text: string}>} */
+  /** The last answer, by the part of the page that asked. @type {Record<string, any>} */
   const answers = {};
 
   /** The mails that were chosen here: what is read may be older. @type {Record<string, boolean>} */
@@ -28,7 +28,7 @@ export function openAccount(code) {
       account = await run("account");
       error = "";
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      error = codeOf(caught);
     }
     redraw();
   }
@@ -42,34 +42,31 @@ export function openAccount(code) {
    */
   async function change(part, name, variables, toText) {
     delete answers[part];
-    try {
-      const send = async () => (await run(name, variables))[name];
-      // A team that another request changes is asked again; what is no matter of teams is sent once.
-      const result = part === "teams" ? await sendUntilAnswered(send, { isWanted: () => !lostAt, onTrouble: () => {} }) : await send();
-      if (result === null) throw new RequestError("OFFLINE");
-      const isRefused = Boolean(result?.code);
-      answers[part] = isRefused ? { kind: "stop", text: reason(result) } : { kind: "yours", text: toText(result) };
-      say(answers[part].text);
-      if (!isRefused) await load();
-      return !isRefused;
-    } catch (caught) {
-      const code = /** @type {any} */ (caught).code ?? "INTERNAL";
-      answers[part] = { kind: "stop", text: errorText(code) };
-      return false;
-    } finally {
-      redraw();
-    }
-  }
-
-  /** @param {string} part */
-  function answer(part) {
-    const given = answers[part];
-    return given && notice(given.kind, given.kind === "yours" ? "tick" : "warning", given.text);
+    const send = () => resultOf(name, variables);
+    // A team that another request changes is asked again; what is no matter of teams is sent once.
+    const result = (await (part === "teams" ? sendUntilAnswered(send, { isWanted: () => !lostAt, onTrouble: () => {} }) : send())) ?? { code: "OFFLINE" };
+    const isDone = !result.code;
+    answers[part] = isDone ? { kind: "yours", text: toText(result) } : { kind: "stop", text: reason(result) };
+    say(answers[part].text);
+    if (isDone) await load();
+    redraw();
+    return isDone;
   }
 
   /** @param {string} id @param {any} content */
   function section(id, ...content) {
-    return h("section", { class: "sheet stack", "aria-labelledby": id, "data-key": id }, h("h2", { id }, t(`account.${id}`)), content.flat(), answer(id));
+    const { kind, text } = answers[id] ?? {};
+    return h("section", { class: "sheet stack", "aria-labelledby": id, "data-key": id }, h("h2", { id }, t(`account.${id}`)), content, text && notice(kind, kind === "yours" ? "tick" : "warning", text));
+  }
+
+  /** Return a form whose values are sent by a function; it becomes empty if that is done. @param {string} kind @param {string} label @param {(values: any) => Promise<boolean>} send @param {any[]} fields */
+  function form(kind, label, send, ...fields) {
+    const onsubmit = async (/** @type {any} */ event) => {
+      event.preventDefault();
+      const { target } = event;
+      if (await send(Object.fromEntries(new FormData(target)))) target.reset();
+    };
+    return h("form", { class: kind, onsubmit }, fields, h("div", null, h("button", { class: "btn second" }, label)));
   }
 
   function looks() {
@@ -80,27 +77,25 @@ export function openAccount(code) {
     };
     return section(
       "looks",
-      h("div", { class: "field" }, h("label", { for: "language" }, t("account.language")), h("select", { class: "input", id: "language", onchange: choose }, Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language }, name)))),
+      field("language", t("account.language"), { tag: "select", onchange: choose, children: Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language }, name)) }),
       h(
         "fieldset",
         { class: "stack tight" },
         h("legend", null, h("strong", null, t("account.scheme"))),
-        h("div", { class: "row" }, SCHEMES.map((each) => h("label", { class: "chip" }, h("input", { type: "radio", name: "scheme", value: each, checked: scheme() === each, onchange: () => {
-          showScheme(each);
-          redraw();
-        } }), t(`account.scheme.${each}`)))),
+        h("div", { class: "row" }, SCHEMES.map((value) => checkbox("chip", t(`account.scheme.${value}`), { type: "radio", name: "scheme", value, checked: scheme() === value }, () => showScheme(value)))),
       ),
     );
   }
 
   function mails() {
-    const onchange = async (/** @type {any} */ { target: { id, checked } }) => {
-      chosen[id] = checked;
-      if (await change("mails", "updateMe", { [id]: checked }, () => t("account.languageSaved"))) return;
+    /** @param {string} id */
+    const choice = (id) => checkbox("check", t(`account.${id}`), { id, checked: chosen[id] ?? account.me[id] }, async (isChecked) => {
+      chosen[id] = isChecked;
+      if (await change("mails", "updateMe", { [id]: isChecked }, () => t("account.languageSaved"))) return;
       delete chosen[id];
       redraw();
-    };
-    return section("mails", h("p", { class: "soft" }, t("account.mailsHelp")), ["wantsReminders", "wantsAnnouncements"].map((id) => h("label", { class: "check" }, h("input", { type: "checkbox", id, checked: chosen[id] ?? account.me[id], onchange }), t(`account.${id}`))));
+    });
+    return section("mails", h("p", { class: "soft" }, t("account.mailsHelp")), ["wantsReminders", "wantsAnnouncements"].map(choice));
   }
 
   function sessions() {
@@ -109,7 +104,7 @@ export function openAccount(code) {
       "li",
       { "data-key": each.id },
       h("p", null, h("strong", null, deviceOf(each.client)), each.current && [" ", h("span", { class: "tag yours" }, t("account.here"))], h("br"), h("span", { class: "soft" }, t("account.lastUsed", { time: opening(Date.parse(each.lastUsedAt), deviceZone) }))),
-      !each.current && button("second", t("account.signOutThere"), () => change("sessions", "endSession", { id: each.id }, () => t("account.signedOutThere")), { "aria-label": `${t("account.signOutThere")}${t("whose", { name: deviceOf(each.client) })}` }),
+      !each.current && button("second", [t("account.signOutThere"), whose(deviceOf(each.client))], () => change("sessions", "endSession", { id: each.id }, () => t("account.signedOutThere"))),
     );
     return section(
       "sessions",
@@ -143,39 +138,24 @@ export function openAccount(code) {
     );
   }
 
-  /** @param {any} event */
-  async function changePassword(event) {
-    event.preventDefault();
-    const form = event.target;
-    const { username: _, ...input } = Object.fromEntries(new FormData(form));
-    if (await change("password", "changePassword", { input }, (result) => t("account.passwordChanged", { count: result.endedSessions }))) form.reset();
-    else document.getElementById("currentPassword")?.focus();
-  }
-
   function loginName() {
     return account.me.email ?? account.me.username;
   }
 
   function password() {
-    return section(
-      "password",
-      h(
-        "form",
-        { class: "stack", onsubmit: changePassword },
-        usernameField(loginName()),
-        field("currentPassword", t("account.currentPassword"), { type: "password", autocomplete: "current-password", required: true }),
-        field("newPassword", t("account.newPassword"), { type: "password", autocomplete: "new-password", required: true, minlength: site.passwordRules.minLength }, "", t("signin.passwordRules", site.passwordRules)),
-        h("div", null, h("button", { class: "btn second" }, t("account.changePassword"))),
-      ),
-    );
-  }
-
-  /** @param {any} event */
-  async function changeEmail(event) {
-    event.preventDefault();
-    const form = event.target;
-    const { username: _, ...input } = Object.fromEntries(new FormData(form));
-    if (await change("email", "changeEmail", { input }, (result) => t("account.codeSent", { email: result.email }))) form.reset();
+    const send = async (/** @type {any} */ input) => {
+      const isDone = await change("password", "changePassword", { input }, (result) => t("account.passwordChanged", { count: result.endedSessions }));
+      if (!isDone) document.getElementById("currentPassword")?.focus();
+      return isDone;
+    };
+    return section("password", form(
+      "stack",
+      t("account.changePassword"),
+      send,
+      usernameField(loginName()),
+      field("currentPassword", t("account.currentPassword"), { type: "password", autocomplete: "current-password", required: true }),
+      field("newPassword", t("account.newPassword"), { type: "password", autocomplete: "new-password", required: true, minlength: site.passwordRules.minLength }, "", t("signin.passwordRules", site.passwordRules)),
+    ));
   }
 
   async function confirmEmail() {
@@ -186,20 +166,21 @@ export function openAccount(code) {
 
   function email() {
     const { email: address, emailVerified, emailUndeliverableSince, hasPassword } = account.me;
+    const codeSent = (/** @type {any} */ result) => t("account.codeSent", { email: result.email });
     const isOpen = !emailVerified && !code && site.sendsMail;
     return section(
       "email",
       h("p", null, address, " ", emailVerified && h("span", { class: "tag yours" }, icon("tick"), t("account.verified"))),
       emailUndeliverableSince && notice("stop", "warning", t("account.undeliverable")),
       code && notice("wait", "person", t("account.confirmHelp"), button("", t("account.confirm"), confirmEmail)),
-      isOpen && h("div", null, button("second", t("account.requestCode"), () => change("email", "requestEmailVerification", {}, (result) => t("account.codeSent", { email: result.email })))),
-      site.sendsMail && hasPassword && h(
-        "form",
-        { class: "stack", onsubmit: changeEmail },
+      isOpen && h("div", null, button("second", t("account.requestCode"), () => change("email", "requestEmailVerification", {}, codeSent))),
+      site.sendsMail && hasPassword && form(
+        "stack",
+        t("account.changeEmail"),
+        (input) => change("email", "changeEmail", { input }, codeSent),
         usernameField(loginName()),
         field("newEmail", t("account.newEmail"), { type: "email", autocomplete: "email", required: true }),
         field("emailPassword", t("account.currentPassword"), { name: "currentPassword", type: "password", autocomplete: "current-password", required: true }),
-        h("div", null, h("button", { class: "btn second" }, t("account.changeEmail"))),
       ),
     );
   }
@@ -212,30 +193,18 @@ export function openAccount(code) {
   /** @param {any} team */
   function teamItem(team) {
     const names = team.members.map((/** @type {any} */ each) => each.user?.name).filter(Boolean);
-    const invite = async (/** @type {any} */ event) => {
-      event.preventDefault();
-      const form = event.target;
-      const input = { teamId: team.id, email: new FormData(form).get("email") };
-      if (await change("teams", "inviteToTeam", { input }, () => t("account.invited", { email: String(input.email) }))) form.reset();
-    };
     return h(
       "li",
       { class: "stack tight", "data-key": team.id },
       h("h3", null, team.name),
       h("p", { class: "soft" }, listOf(names)),
-      team.invitations.map((/** @type {any} */ each) => h("p", { class: "row", "data-key": each.email }, h("span", { class: "soft" }, t("account.isInvited", { email: each.email })), button("plain", t("account.withdraw"), () => change("teams", "withdrawTeamInvitation", { teamId: team.id, email: each.email }, () => t("account.withdrawn")), { "aria-label": `${t("account.withdraw")}${t("whose", { name: each.email })}` }))),
-      h("form", { class: "row ends", onsubmit: invite }, field(`invite-${team.id}`, t("account.inviteAddress"), { type: "email", name: "email", required: true, autocomplete: "off" }), h("button", { class: "btn second" }, t("account.invite"))),
+      team.invitations.map((/** @type {any} */ each) => h("p", { class: "row", "data-key": each.email }, h("span", { class: "soft" }, t("account.isInvited", { email: each.email })), button("plain", [t("account.withdraw"), whose(each.email)], () => change("teams", "withdrawTeamInvitation", { teamId: team.id, email: each.email }, () => t("account.withdrawn"))))),
+      form("row ends", t("account.invite"), ({ email }) => change("teams", "inviteToTeam", { input: { teamId: team.id, email } }, () => t("account.invited", { email })), field(`invite-${team.id}`, t("account.inviteAddress"), { type: "email", name: "email", required: true, autocomplete: "off" })),
       askOnce(`leave ${team.id}`, "plain", { label: t("account.leaveTeam", { name: team.name }), question: t("account.leaveTeamAsk", { name: team.name }), yes: t("account.leave"), no: t("account.stay") }, () => change("teams", "leaveTeam", { teamId: team.id }, () => t("account.left", { name: team.name }))),
     );
   }
 
   function teams() {
-    const create = async (/** @type {any} */ event) => {
-      event.preventDefault();
-      const form = event.target;
-      const input = { name: new FormData(form).get("name"), idempotencyKey: newKey() };
-      if (await change("teams", "createTeam", { input }, () => t("account.teamCreated", { name: String(input.name) }))) form.reset();
-    };
     return section(
       "teams",
       account.myTeamInvitations.map((/** @type {any} */ each) => h(
@@ -246,7 +215,7 @@ export function openAccount(code) {
         h("div", { class: "row" }, button("", t("account.accept"), () => change("teams", "acceptTeamInvitation", { teamId: each.teamId }, () => t("account.accepted", { name: each.teamName }))), button("plain", t("account.decline"), () => change("teams", "declineTeamInvitation", { teamId: each.teamId }, () => t("account.declined")))),
       )),
       account.myTeams.length ? h("ul", { class: "stack loose" }, account.myTeams.map(teamItem)) : h("p", { class: "soft" }, t("account.noTeams")),
-      h("form", { class: "row ends", onsubmit: create }, field("team", t("account.teamName"), { name: "name", required: true, autocomplete: "off" }), h("button", { class: "btn second" }, t("account.createTeam"))),
+      form("row ends", t("account.createTeam"), ({ name }) => change("teams", "createTeam", { input: { name, idempotencyKey: newKey() } }, () => t("account.teamCreated", { name })), field("team", t("account.teamName"), { name: "name", required: true, autocomplete: "off" })),
     );
   }
 
@@ -256,9 +225,7 @@ export function openAccount(code) {
     try {
       const response = await fetch("/personal-data", { headers: { Authorization: authorization() }, cache: "no-store" });
       if (!response.ok) throw new Error(String(response.status));
-      const address = URL.createObjectURL(await response.blob());
-      h("a", { href: address, download: "personal-data.json" }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      saveFile("personal-data.json", await response.blob());
     } catch {
       answers.data = { kind: "stop", text: t("account.dataFailed") };
     }

@@ -6,7 +6,7 @@ import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice } from "../parts.js";
 import { opening } from "../rows.js";
 import { LiveCampaigns } from "../store.js";
-import { countdown, deviceZone, t } from "../text.js";
+import { countdown, deviceZone, t, zoneText } from "../text.js";
 
 export function openCampaigns() {
   const live = new LiveCampaigns();
@@ -41,7 +41,7 @@ export function openCampaigns() {
       return [
         h("div", { class: "top" }, h("h1", null, t("campaigns.title")), freshness(live.state)),
         !me && notice("", "person", t("campaigns.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin"))),
-        live.error && !live.items ? failure(live.error, () => live.load()) : live.items ? (order.length ? [h("ul", { class: "frame list" }, order.map(entry)), h("p", { class: "small soft" }, t("zone", { zone: deviceZone.replace(/_/g, " ") }))] : notice("", "list", t("empty.campaigns"))) : bones(3),
+        live.error && !live.items ? failure(live.error, () => live.load()) : live.items ? (order.length ? [h("ul", { class: "frame list" }, order.map(entry)), h("p", { class: "small soft" }, zoneText(deviceZone))] : notice("", "list", t("empty.campaigns"))) : bones(3),
       ];
     },
     leave() {

@@ -2,7 +2,7 @@
 /** The calendar feed: an address by which a calendar app follows one's bookings. */
 import { run } from "../client.js";
 import { h, redraw } from "../kernel.js";
-import { askOnce, button, failure, icon } from "../parts.js";
+import { askOnce, button, failure, field, icon, section } from "../parts.js";
 import { dayOf, deviceZone, t } from "../text.js";
 
 /** Return a button that opens a panel, and the panel. */
@@ -46,7 +46,7 @@ export function calendarFeed() {
       const address = new URL(feed.url, location.origin).href;
       body.push(
         h("p", null, t("feed.help")),
-        h("div", { class: "field" }, h("label", { for: "feed" }, t("feed.address")), h("input", { class: "input", id: "feed", readonly: true, value: address, onfocus: (/** @type {any} */ event) => event.target.select() })),
+        field("feed-address", t("feed.address"), { readonly: true, value: address, onfocus: (/** @type {any} */ event) => event.target.select() }),
         h("div", { class: "row" }, h("a", { class: "btn second", href: address.replace(/^https?:/, "webcal:") }, icon("week"), t("feed.open")), button("second", t(isCopied ? "feed.copied" : "feed.copy"), () => copy(address))),
         h("p", { class: "small soft" }, t("feed.once")),
       );
@@ -58,7 +58,7 @@ export function calendarFeed() {
     } else if (feed === null) {
       body.push(h("p", null, t("feed.none")), h("div", null, button("second", t("feed.create"), () => request("createCalendarFeed"))));
     }
-    return h("section", { class: "sheet stack span", "aria-labelledby": "feed-title", "data-key": "feed" }, h("h2", { id: "feed-title" }, t("feed.title")), body);
+    return section("feed", "sheet stack span", t("feed.title"), body);
   }
 
   return { button: () => button("second", [icon("week"), t("feed.title")], toggle, { "aria-expanded": String(isOpen) }), panel };

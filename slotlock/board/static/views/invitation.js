@@ -1,11 +1,12 @@
 // @ts-check
 /** Set a password by a link: the first one of an invitation, or a new one. */
 import { reason } from "../bookings.js";
-import { home, run, setSession } from "../client.js";
-import { go, site } from "../app.js";
+import { resultOf, run } from "../client.js";
+import { go } from "../app.js";
 import { h, redraw } from "../kernel.js";
-import { field, languageLinks, notice, usernameField } from "../parts.js";
-import { errorText, t } from "../text.js";
+import { button, languageLinks, notice, usernameField } from "../parts.js";
+import { t } from "../text.js";
+import { arrive, passwordField, sendingPage } from "./signin.js";
 
 /** @param {string} token of an invitation, whose user is signed in at once */
 export function openInvitation(token) {
@@ -20,8 +21,8 @@ export function openReset(token) {
 /** @param {"invitation" | "reset"} name of the view @param {string} token which opens the account: it must not stay in the address */
 function openLink(name, token) {
   history.replaceState(null, "", `#/${name}`);
-  let isSending = false;
-  let isShown = false;
+  const page = sendingPage();
+  const passwordFields = passwordField();
   let problem = "";
   let isEnded = !token;
   let isSet = false;
@@ -40,31 +41,14 @@ function openLink(name, token) {
   if (token) load();
 
   /** @param {any} event */
-  async function submit(event) {
-    event.preventDefault();
-    if (isSending) return;
-    const password = new FormData(event.target).get("password");
-    isSending = true;
+  async function submit({ target }) {
+    const variables = { token, password: new FormData(target).get("password") };
     problem = "";
-    redraw();
-    try {
-      const result = await (name === "reset" ? run("resetPassword", { token, password }).then((data) => data.resetPassword) : run("setPassword", { token, password }).then((data) => data.setPassword));
-      if (result.__typename === "Session") {
-        setSession(result);
-        return location.replace(home());
-      }
-      isSet = result.__typename === "PasswordReset";
-      if (isSet) return;
-      isEnded = result.code === "INVALID_INVITATION";
-      problem = reason(result);
-    } catch (caught) {
-      const code = /** @type {any} */ (caught).code ?? "INTERNAL";
-      problem = errorText(code);
-    } finally {
-      isSending = false;
-      redraw();
-      requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid]"))?.focus());
-    }
+    const result = await resultOf(name === "reset" ? "resetPassword" : "setPassword", variables);
+    if (result.__typename === "Session") return arrive(result);
+    isSet = !result.code;
+    isEnded = result.code === "INVALID_INVITATION";
+    if (!isSet) problem = reason(result);
   }
 
   const loginName = () => owner?.email ?? owner?.username;
@@ -72,20 +56,16 @@ function openLink(name, token) {
   function form() {
     return h(
       "form",
-      { class: "stack", onsubmit: submit, novalidate: true },
+      { class: "stack", onsubmit: page.once(submit), novalidate: true },
       owner && h("p", null, t("invitation.for", { name: owner.name }), h("br"), h("strong", null, loginName())),
       h("p", { class: "soft" }, t(name === "reset" ? "invitation.resetHelp" : "invitation.help")),
       usernameField(loginName()),
-      field("password", t("invitation.password"), { type: isShown ? "text" : "password", autocomplete: "new-password", required: true }, problem, t("signin.passwordRules", site.passwordRules)),
-      h("label", { class: "check" }, h("input", { type: "checkbox", checked: isShown, onchange: (/** @type {any} */ event) => {
-        isShown = event.target.checked;
-        redraw();
-      } }), t("signin.show")),
-      h("button", { class: "btn big full", "aria-disabled": isSending && "true" }, t(isSending ? "signin.sending" : "invitation.set")),
+      passwordFields(t("invitation.password"), true, problem),
+      page.button("big full", t("invitation.set")),
     );
   }
 
-  const signIn = () => h("button", { type: "button", class: "btn second", onclick: () => go("#/signin") }, t("tab.signin"));
+  const signIn = () => button("second", t("tab.signin"), () => go("#/signin"));
 
   function body() {
     if (isSet) return notice("yours", "tick", t("invitation.isSet"), signIn());

@@ -1,12 +1,12 @@
 // @ts-check
 /** Sign in or register, and why now. */
-import { home, run, setSession } from "../client.js";
+import { BUSY, home, resultOf, sendUntilAnswered, setSession } from "../client.js";
 import { BACK, say, site } from "../app.js";
 import { reason } from "../bookings.js";
 import { h, redraw } from "../kernel.js";
-import { button, field, languageLinks, notice } from "../parts.js";
+import { button, checkbox, field, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
-import { errorText, problemText, t } from "../text.js";
+import { problemText, t } from "../text.js";
 import { begin } from "./signon.js";
 
 /** Begin a session, and go on where the user wanted to be. @param {any} session */
@@ -17,10 +17,41 @@ export function arrive(session) {
   location.replace(back.startsWith("#") ? back : home());
 }
 
+/** Return a page that sends one thing at a time: what makes its handlers, and its buttons. */
+export function sendingPage() {
+  const page = {
+    isSending: false,
+    /** Return a handler that runs a task unless one is running. @param {(event: any) => Promise<any>} task */
+    once: (task) => async (/** @type {Event} */ event) => {
+      event.preventDefault();
+      if (page.isSending) return;
+      page.isSending = true;
+      const done = task(event);
+      redraw();
+      await done;
+      page.isSending = false;
+      redraw();
+      requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid]"))?.focus());
+    },
+    /** Return the button of a form. @param {string} kind @param {string} label */
+    button: (kind, label) => h("button", { class: `btn ${kind}`, "aria-disabled": page.isSending && "true" }, page.isSending ? t("signin.sending") : label),
+  };
+  return page;
+}
+
+/** Return what shows the field of a password, and a box that shows what is typed there. */
+export function passwordField() {
+  let isShown = false;
+  return (/** @type {string} */ label, /** @type {boolean} */ isNew, /** @type {string} */ error) => [
+    field("password", label, { type: isShown ? "text" : "password", autocomplete: isNew ? "new-password" : "current-password", required: true }, error, isNew ? t("signin.passwordRules", site.passwordRules) : ""),
+    checkbox("check", t("signin.show"), { checked: isShown }, (isChecked) => (isShown = isChecked)),
+  ];
+}
+
 export function openSignIn() {
   let isRegistering = false;
-  let isSending = false;
-  let isPasswordShown = false;
+  const page = sendingPage();
+  const passwordFields = passwordField();
   let isForgotten = false;
   const { passwordSignIn, registration, signInProviders: providers } = site;
   const isRegistrationOpen = passwordSignIn && registration !== "CLOSED" && registration !== "INVITED";
@@ -33,70 +64,43 @@ export function openSignIn() {
   let errors = {};
 
   /** @param {any} event */
-  async function submit(event) {
-    event.preventDefault();
-    if (isSending) return;
-    const given = Object.fromEntries(new FormData(event.target));
-    const name = isRegistering ? "register" : "login";
-    isSending = true;
+  async function submit({ target }) {
+    const given = Object.fromEntries(new FormData(target));
+    const { email, password } = given;
+    const [name, input] = isRegistering ? ["register", given] : ["login", { email, password }];
     errors = {};
-    redraw();
-    try {
-      const send = async () => (await run(name, { input: isRegistering ? given : { email: given.email, password: given.password } }))[name];
-      let result = await send();
-      while (result.code === "SERVER_BUSY") {
-        const { retryAfterMs } = result;
+    const result = await sendUntilAnswered(() => resultOf(name, { input }), {
+      isWanted: () => target.isConnected,
+      onTrouble: () => {
         errors = { password: t("signin.busy") };
         redraw();
-        await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
-        if (!event.target.isConnected) return;
-        result = await send();
-      }
-      errors = {};
-      if (result.__typename === "Session") {
-        arrive(result);
-        return;
-      }
-      for (const problem of result.fields ?? []) errors[problem.field] = problemText(problem);
-      if (!Object.keys(errors).length) errors.password = reason(result);
-    } catch (error) {
-      const code = /** @type {any} */ (error).code;
-      errors.password = errorText(code);
-    } finally {
-      isSending = false;
-      redraw();
-      requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid]"))?.focus());
-    }
+      },
+      codes: BUSY,
+    });
+    if (!result) return;
+    errors = {};
+    if (!result.code) return arrive(result);
+    for (const problem of result.fields ?? []) errors[problem.field] = problemText(problem);
+    if (!Object.keys(errors).length) errors.password = reason(result);
   }
 
   /** @param {any} event */
-  async function requestMail(event) {
-    event.preventDefault();
-    if (isSending) return;
-    const email = String(new FormData(event.target).get("email")).trim();
-    isSending = true;
+  async function requestMail({ target }) {
+    const email = String(new FormData(target).get("email")).trim();
     mail = {};
-    redraw();
-    try {
-      const result = (await run("requestPasswordReset", { email })).requestPasswordReset;
-      mail = result.validMinutes ? { sent: t("signin.mailSent", { email, minutes: result.validMinutes }) } : { error: reason(result) };
-    } catch (caught) {
-      const code = /** @type {any} */ (caught).code;
-      mail = { error: errorText(code) };
+    const result = await resultOf("requestPasswordReset", { email });
+    if (result.code) {
+      mail.error = reason(result);
+    } else {
+      mail.sent = t("signin.mailSent", { email, minutes: result.validMinutes });
+      say(mail.sent);
     }
-    isSending = false;
-    redraw();
-    if (mail.sent) say(mail.sent);
   }
 
   /** @param {string} provider */
   const goTo = (provider) => async () => {
-    if (isSending) return;
-    isSending = true;
-    redraw();
+    errors = {};
     trouble = await begin(provider);
-    isSending = false;
-    redraw();
   };
 
   function providerButtons() {
@@ -105,7 +109,7 @@ export function openSignIn() {
     return h(
       "div",
       { class: "stack", "data-key": "providers" },
-      providers.map((/** @type {any} */ { id, name }) => button(kind, t("signin.with", { name }), goTo(id), { "aria-disabled": isSending && "true" })),
+      providers.map((/** @type {any} */ { id, name }) => button(kind, t("signin.with", { name }), page.once(goTo(id)), { "aria-disabled": page.isSending && "true" })),
       trouble && notice("stop", "warning", trouble),
       areProvidersFirst && h("p", { class: "soft" }, t(passwordSignIn ? "signin.orPassword" : "signin.passwordOfOrganizers")),
     );
@@ -117,10 +121,10 @@ export function openSignIn() {
     const typed = /** @type {HTMLInputElement | null} */ (document.getElementById("email"))?.value ?? "";
     return h(
       "form",
-      { class: "sheet stack", onsubmit: requestMail, novalidate: true },
+      { class: "sheet stack", onsubmit: page.once(requestMail), novalidate: true },
       h("p", null, t("signin.mailHelp")),
       field("mailTo", t("signin.email"), { name: "email", type: "email", autocomplete: "username", required: true, value: typed }, mail.error),
-      h("div", null, h("button", { class: "btn second", "aria-disabled": isSending && "true" }, t(isSending ? "signin.sending" : "signin.sendMail"))),
+      h("div", null, page.button("second", t("signin.sendMail"))),
     );
   }
 
@@ -130,23 +134,21 @@ export function openSignIn() {
     redraw();
   }
 
+  const title = () => t(isRegistering ? "signin.register" : "signin.title");
+
   return {
-    title: () => t(isRegistering ? "signin.register" : "signin.title"),
+    title,
     width: /** @type {"narrow"} */ ("narrow"),
     render: () => [
-      h("h1", null, t(isRegistering ? "signin.register" : "signin.title")),
+      h("h1", null, title()),
       areProvidersFirst && providerButtons(),
       h(
         "form",
-        { class: "stack", onsubmit: submit, novalidate: true },
+        { class: "stack", onsubmit: page.once(submit), novalidate: true },
         isRegistering && field("name", t("signin.name"), { autocomplete: "name", required: true }, errors.name),
         field("email", t(isRegistering ? "signin.email" : "people.login"), { type: isRegistering ? "email" : "text", autocomplete: "username", inputmode: "email", autocapitalize: "none", required: true }, errors.email),
-        field("password", t("signin.password"), { type: isPasswordShown ? "text" : "password", autocomplete: isRegistering ? "new-password" : "current-password", required: true }, errors.password, isRegistering ? t("signin.passwordRules", site.passwordRules) : ""),
-        h("label", { class: "check" }, h("input", { type: "checkbox", checked: isPasswordShown, onchange: (/** @type {any} */ event) => {
-          isPasswordShown = event.target.checked;
-          redraw();
-        } }), t("signin.show")),
-        h("button", { class: `btn big full ${areProvidersFirst ? "second" : ""}`.trim(), "aria-disabled": isSending && "true" }, t(isSending ? "signin.sending" : isRegistering ? "signin.register" : "signin.title")),
+        passwordFields(t("signin.password"), isRegistering, errors.password),
+        page.button(`big full ${areProvidersFirst ? "second" : ""}`, title()),
       ),
       !areProvidersFirst && providerButtons(),
       h(

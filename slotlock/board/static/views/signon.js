@@ -1,12 +1,12 @@
 // @ts-check
 /** Sign in at a provider of the school: the way there, and the page to which it sends the user. */
 import { reason } from "../bookings.js";
-import { hasSession, me, newKey, onSession, run } from "../client.js";
+import { BUSY, hasSession, me, newKey, onSession, resultOf, run, sendUntilAnswered } from "../client.js";
 import { BACK, go, returned, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { button, failure, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
-import { errorText, t } from "../text.js";
+import { t } from "../text.js";
 import { arrive } from "./signin.js";
 
 /** What this tab remembers of each sign-in that it started, by the state. */
@@ -19,19 +19,14 @@ const PENDING = "slotlock.signIn.";
  * @returns {Promise<string>} what went wrong
  */
 export async function begin(provider, userId) {
-  try {
-    const verifier = newKey() + newKey();
-    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)));
-    const challenge = btoa(String.fromCharCode(...hash)).replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
-    const { startSignIn } = await run("startSignIn", { provider, challenge });
-    if (startSignIn.__typename !== "SignInStarted") return reason(startSignIn);
-    tab.set(PENDING + startSignIn.state, JSON.stringify({ verifier, provider, userId }));
-    location.assign(startSignIn.url);
-    return "";
-  } catch (error) {
-    const code = /** @type {any} */ (error).code ?? "INTERNAL";
-    return errorText(code);
-  }
+  const verifier = newKey() + newKey();
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)));
+  const challenge = btoa(String.fromCharCode(...hash)).replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
+  const result = await resultOf("startSignIn", { provider, challenge });
+  if (result.code) return reason(result);
+  tab.set(PENDING + result.state, JSON.stringify({ verifier, provider, userId }));
+  location.assign(result.url);
+  return "";
 }
 
 /** Return the name of a provider. @param {string | null} id */
@@ -70,27 +65,19 @@ async function finishSignOn() {
   if (denial !== null) return endSignOn(t("signon.error", { name, error: denial.slice(0, 60) }));
   error = "";
   redraw();
-  try {
-    const operation = begun.userId ? "linkSignIn" : "finishSignIn";
-    const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss") };
-    const send = async () => (await run(operation, variables))[operation];
-    let result = await send();
-    while (result.code === "SERVER_BUSY") {
-      const { retryAfterMs } = result;
-      say(t("signin.busy"));
-      await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
-      result = await send();
-    }
-    isLinkRequired = result.code === "LINK_REQUIRED";
-    if (result.code) return endSignOn(reason(result));
-    problem = t("signon.elsewhere"); // for a user who comes back to this view
-    if (operation === "finishSignIn") return arrive(result);
-    say(t("account.linked", { name }));
-    location.replace("#/account");
-  } catch (caught) {
-    error = /** @type {any} */ (caught).code ?? "INTERNAL";
-    redraw();
+  const operation = begun.userId ? "linkSignIn" : "finishSignIn";
+  const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss") };
+  const result = await sendUntilAnswered(() => run(operation, variables).then((data) => data[operation]), { isWanted: () => true, onTrouble: () => say(t("signin.busy")), codes: BUSY });
+  if (!result.__typename) {
+    error = result.code;
+    return redraw();
   }
+  isLinkRequired = result.code === "LINK_REQUIRED";
+  if (result.code) return endSignOn(reason(result));
+  problem = t("signon.elsewhere"); // for a user who comes back to this view
+  if (operation === "finishSignIn") return arrive(result);
+  say(t("account.linked", { name }));
+  location.replace("#/account");
 }
 
 /** Finish as soon as it is known who is signed in, if that matters. */

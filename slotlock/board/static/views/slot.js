@@ -3,13 +3,13 @@
 import { cancel, cancelUntil, deciding, leave, leaveQueue, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { now } from "../clock.js";
 import { me, run } from "../client.js";
-import { h, list, redraw, svg } from "../kernel.js";
+import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
-import { askOnce, bones, calendarLink, checkInCodeFigure, control, failure, freshness, hidden, icon, notice, whose } from "../parts.js";
+import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose } from "../parts.js";
 import { footOf, freePlaces, isForMe, opening, shownState, slotRow, whereOf } from "../rows.js";
 import { LiveSlots, readAll } from "../store.js";
-import { dayOf, deviceZone, durationOf, listOf, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
+import { dayOf, deviceZone, durationOf, listOf, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf, weekdayOf, zoneText } from "../text.js";
 
 /** The dashes of a line: more people than this are not drawn. */
 const MAX_DASHES = 30;
@@ -43,25 +43,25 @@ export function openSlot(part) {
   }
 
   const stopListening = onChange((id, change) => {
-    const find = () => live.slots?.find((each) => each.id === id);
+    const find = () => live.items?.find((each) => each.id === id);
     const slot = find();
     if (slot) live.apply(`mine ${id}`, () => Object.assign(find() ?? {}, change));
     if (slot && change.movedFrom) return location.replace(`#/slot/${id}`);
     if (slot) live.load();
   });
   const stopWatching = watchMine(() => live.load(), (event) => {
-    const slot = live.slots?.find((each) => each.id === event.slotId);
+    const slot = live.items?.find((each) => each.id === event.slotId);
     if (slot?.myWaitlistEntry && event.position) slot.myWaitlistEntry.position = event.position;
     if (slot) live.load();
     return slot;
   });
   const timer = setInterval(() => {
-    sayDeadlines(live.slots);
+    sayDeadlines(live.items);
     redraw();
   }, 1000);
 
   function render() {
-    const slot = live.slots?.[0];
+    const slot = live.items?.[0];
     if (!slot) return [live.error ? failure(live.error, () => live.load()) : bones(3)];
     const campaign = slot.campaign;
     const opensAt = Date.parse(campaign?.opensAt ?? "") || 0;
@@ -75,7 +75,7 @@ export function openSlot(part) {
         h("h1", null, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title),
         h("p", { class: "soft" }, [when(slot), whereOf(slot)].filter(Boolean).join(" · ")),
       ),
-      slot.timeZone !== deviceZone && h("p", { class: "soft span" }, t("zone", { zone: slot.timeZone.replace(/_/g, " ") })),
+      slot.timeZone !== deviceZone && h("p", { class: "soft span" }, zoneText(slot.timeZone)),
       h("div", { class: "stack loose" }, place(slot, context), about(slot)),
       aside(slot, context),
     ];
@@ -140,13 +140,7 @@ export function openSlot(part) {
       h("h2", { id: "yours" }, icon("tick", "good"), " ", t("slot.yours")),
       attendance === "PRESENT" && h("p", null, t("slot.present")),
       !isOver && checkInQr && checkInCodeFigure(slot.myBooking, slot.title),
-      !isOver && cutoff > now() && h(
-        "div",
-        { class: "row", "data-key": "change" },
-        calendarLink(slot.myBooking.calendarUrl, slot.title),
-        slot.campaign && !isSwapping && control("a", { class: "btn second", href: `#/slot/${slot.id}/swap` }, [icon("swap"), t("week.swap"), whose(slot.title)]),
-        askOnce(`back ${slot.id}`, "plain", { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") }, () => cancel(slot)),
-      ),
+      !isOver && cutoff > now() && bookingActions(slot, slot.myBooking.calendarUrl, !isSwapping, () => cancel(slot)),
       !isOver && h("p", { class: "small soft" }, cutoff > now() ? t("slot.cancelUntil", { time: recent(cutoff, slot.timeZone) }) : t("refusal.CUTOFF_PASSED")),
     );
   }
@@ -161,10 +155,10 @@ export function openSlot(part) {
       count > 1 && [t("slot.dates"), [
         t("slot.meetings", { count }),
         h("ul", { class: "dates" }, shown.map((/** @type {any} */ each) => h("li", null, dateText(each, slot.timeZone)))),
-        count > shown.length && h("button", { type: "button", class: "btn plain", onclick: () => {
+        count > shown.length && button("plain", t("slot.allDates", { count }), () => {
           areAllMeetings = true;
           redraw();
-        } }, t("slot.allDates", { count })),
+        }),
       ]],
       slot.location && [t("slot.where"), slot.location],
       slot.meetingUrl && [t("slotForm.meetingUrl"), h("a", { href: slot.meetingUrl, rel: "noopener noreferrer" }, slot.meetingUrl)],
@@ -173,10 +167,10 @@ export function openSlot(part) {
       ...limits(slot),
       !slot.myBooking && [t("slot.cancel"), cancelUntil(slot) > now() ? t("open.cancelUntil", { time: recent(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack")],
     ];
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "about", "data-key": "about" },
-      h("h2", { id: "about" }, t("slot.about")),
+    return section(
+      "about",
+      "stack",
+      t("slot.about"),
       markdown(slot.description),
       h("dl", { class: "facts" }, facts.flatMap((fact) => (fact ? [h("dt", null, fact[0]), h("dd", null, fact[1])] : []))),
     );
@@ -200,18 +194,22 @@ export function openSlot(part) {
 
   /** @param {any} slot @param {any} context */
   function aside(slot, context) {
-    const others = (live.slots ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking);
-    if (isSwapping && slot.myBooking) {
-      const rows = others.map((each) => slotRow(each, { ...context, swapFrom: slot.myBooking.id, isAside: true }));
-      return h("aside", { class: "stack", "aria-labelledby": "free" }, h("h2", { id: "free" }, t("slot.swapTo")), rows.length ? list("ol", { class: "slots" }, rows) : h("p", { class: "soft" }, t("slot.noSwap")), h("p", { class: "small soft" }, t("slot.swapHelp")));
-    }
-    if (slot.myBooking || !others.length) return null;
-    const rows = others.map((each) => slotRow(each, { ...context, isAside: true }));
-    return h("aside", { class: "stack", "aria-labelledby": "free" }, h("h2", { id: "free" }, t("slot.meanwhile")), list("ol", { class: "slots" }, rows), slot.myWaitlistEntry && h("p", { class: "small soft" }, t("slot.keepsPlace")));
+    const others = (live.items ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking);
+    const swapFrom = isSwapping && slot.myBooking?.id;
+    if (!swapFrom && (slot.myBooking || !others.length)) return null;
+    const rows = others.map((each) => slotRow(each, { ...context, swapFrom, isAside: true }));
+    const help = swapFrom ? t("slot.swapHelp") : slot.myWaitlistEntry && t("slot.keepsPlace");
+    return h(
+      "aside",
+      { class: "stack", "aria-labelledby": "free" },
+      h("h2", { id: "free" }, t(swapFrom ? "slot.swapTo" : "slot.meanwhile")),
+      rows.length ? list("ol", { class: "slots" }, rows) : h("p", { class: "soft" }, t("slot.noSwap")),
+      help && h("p", { class: "small soft" }, help),
+    );
   }
 
   return {
-    title: () => live.slots?.[0]?.title ?? t("tab.courses"),
+    title: () => live.items?.[0]?.title ?? t("tab.courses"),
     width: /** @type {"split"} */ ("split"),
     render,
     leave() {
@@ -228,13 +226,7 @@ function people(all, position) {
   const first = Math.max(0, Math.min(position - MAX_DASHES / 2, all - MAX_DASHES));
   const count = Math.min(all, MAX_DASHES);
   const at = position - 1 - first;
-  const dash = { y1: 5, y2: 5, "stroke-dasharray": ".62 .38" };
-  return svg(
-    "svg",
-    { class: "places", width: Math.min(count * 20, 300), height: 12, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-    svg("line", { x2: 100, pathLength: count, ...dash }),
-    svg("line", { class: "turn", x1: (100 * at) / count, x2: (100 * (at + 1)) / count, pathLength: 1, ...dash }),
-  );
+  return dashes({ class: "places", width: Math.min(count * 20, 300), height: 12 }, count, "turn", at, at + 1);
 }
 
 /**

@@ -4,13 +4,13 @@ import { deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { say } from "../app.js";
 import { isExact, now } from "../clock.js";
 import { me, run } from "../client.js";
-import { h, list, redraw, svg } from "../kernel.js";
+import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
-import { bones, failure, freshness, icon, notice } from "../parts.js";
+import { bones, checkbox, dashes, failure, freshness, icon, notice, searchField, section } from "../parts.js";
 import { byDay, freePlaces, isForMe, opening, slotRow, stars, stayUnder } from "../rows.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
 import { LiveSlots, readAll } from "../store.js";
-import { countdown, dayOf, deviceZone, number, t } from "../text.js";
+import { countdown, dayOf, deviceZone, number, t, zoneText } from "../text.js";
 
 /** After the opening, reads are spread over this time; bookings never. */
 const READS_SPREAD_MS = 3000;
@@ -60,7 +60,7 @@ export function openSlots(campaignId) {
   let isSmall = false;
   const stopListening = onChange((slotId, change) => {
     live.apply(`mine ${slotId}`, () => {
-      for (const slot of live.slots ?? []) {
+      for (const slot of live.items ?? []) {
         if (slot.id === slotId) Object.assign(slot, change);
         else if (change.movedFrom && slot.myBooking?.id === change.movedFrom) slot.myBooking = null;
       }
@@ -68,7 +68,7 @@ export function openSlots(campaignId) {
     if ("myBooking" in change) setTimeout(() => live.load(), Math.random() * READS_SPREAD_MS); // limits of others
   });
   const stopWatching = watchMine(() => live.load(), (event) => {
-    const slot = live.slots?.find((each) => each.id === event.slotId);
+    const slot = live.items?.find((each) => each.id === event.slotId);
     if (slot?.myWaitlistEntry && event.position) slot.myWaitlistEntry.position = event.position;
     else if (slot) live.load();
     redraw();
@@ -92,7 +92,7 @@ export function openSlots(campaignId) {
       const first = /** @type {HTMLElement | null} */ (document.querySelector("ol.slots"));
       if (first) stayUnder(first);
     }
-    sayDeadlines(live.slots);
+    sayDeadlines(live.items);
     redraw();
   }, 1000);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -109,10 +109,10 @@ export function openSlots(campaignId) {
     if (error && !campaign) return [failure(error, load)];
     if (!campaign) return [bones(6)];
     const opensAt = Date.parse(campaign.opensAt);
-    const zone = live.slots?.[0]?.timeZone ?? deviceZone;
+    const zone = live.items?.[0]?.timeZone ?? deviceZone;
     return [
       h("div", { class: "top" }, h("h1", null, campaign.name), freshness(live.state), summary(opensAt, zone)),
-      zone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone.replace(/_/g, " ") })),
+      zone !== deviceZone && h("p", { class: "soft" }, zoneText(zone)),
       campaign.description && h("div", { class: "stack" }, markdown(campaign.description)),
       drawNotice(),
       opensAt > now() ? countdownPanel(opensAt, zone) : wasThere && openPanel(),
@@ -130,7 +130,7 @@ export function openSlots(campaignId) {
 
   /** @param {number} opensAt @param {string} zone */
   function summary(opensAt, zone) {
-    const mine = (live.slots ?? []).filter((slot) => slot.myBooking).length;
+    const mine = (live.items ?? []).filter((slot) => slot.myBooking).length;
     const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
     const limit = campaign.maxBookings;
     const count = me && limit ? h("strong", null, t("open.mine", { mine, count: limit })) : null;
@@ -143,69 +143,45 @@ export function openSlots(campaignId) {
     const leftMs = opensAt - now();
     const seconds = Math.max(0, Math.ceil(leftMs / 1000));
     const rest = seconds % MINUTE || (seconds ? MINUTE : 0);
-    const fits = (live.slots ?? []).filter((slot) => isForMe(campaign) && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
+    const fits = (live.items ?? []).filter((slot) => isForMe(campaign) && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
     const parts = countdown(leftMs).split(":").flatMap((part, index) => (index ? [h("i", null, ":"), h("span", null, part)] : [h("span", null, part)]));
-    const dash = { y1: 5, y2: 5, "stroke-dasharray": ".5 .5" };
-    const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), h("span", null, text));
-    return h(
-      "section",
-      { class: "opening", "aria-labelledby": "opens", "data-key": "opening" },
-      h("h2", { id: "opens" }, t("open.at", { time: opening(opensAt, zone) })),
+    const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), text);
+    return panel(
+      t("open.at", { time: opening(opensAt, zone) }),
       h("p", { class: "count", role: "timer", "aria-live": "off", "aria-label": countdown(leftMs) }, parts),
-      h(
-        "div",
-        { class: "stack" },
-        svg("svg", { class: "minute", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("line", { x2: 100, pathLength: MINUTE, ...dash }), svg("line", { class: "rest", x2: (100 * rest) / MINUTE, pathLength: Math.max(rest, 1), ...dash })),
-        h("p", { class: "soft" }, t("open.byThemselves")),
-      ),
-      h(
-        "ul",
-        { class: "ready" },
-        me ? ready(true, t("ready.signedIn", { name: me.name })) : h("li", null, icon("warning"), h("a", { class: "btn second", href: "#/signin" }, t("ready.signIn"))),
-        ready(isExact(), isExact() ? t("ready.connected") : t("ready.connecting")),
-        me && live.slots && ready(true, t("ready.fits", { fits, count: live.slots.length })),
-      ),
+      rest,
+      t("open.byThemselves"),
+      [
+        ready(Boolean(me), me ? h("span", null, t("ready.signedIn", { name: me.name })) : h("a", { class: "btn second", href: "#/signin" }, t("ready.signIn"))),
+        ready(isExact(), h("span", null, t(isExact() ? "ready.connected" : "ready.connecting"))),
+        me && live.items && ready(true, h("span", null, t("ready.fits", { fits, count: live.items.length }))),
+      ],
     );
+  }
+
+  /** Return the loud panel before and at the opening. @param {string} heading @param {any} count @param {number} rest of the dashes @param {string} help @param {any[]} items */
+  function panel(heading, count, rest, help, items) {
+    const shown = section("opens", "opening", heading, count, h("div", { class: "stack" }, dashes({ class: "minute" }, MINUTE, "rest", 0, rest), h("p", { class: "soft" }, help)), items.length > 0 && h("ul", { class: "ready" }, items));
+    shown.style.setProperty("--height", `${panelHeight}px`);
+    return shown;
   }
 
   /** Show how many places are left, at first at the same height. */
   function openPanel() {
     panelHeight ||= document.querySelector(".opening")?.clientHeight ?? 0;
-    const all = (live.slots ?? []).reduce((sum, slot) => sum + slot.capacity, 0);
-    const free = (live.slots ?? []).reduce((sum, slot) => sum + freePlaces(slot), 0);
-    const mine = (live.slots ?? []).filter((slot) => slot.myBooking);
-    const dash = { y1: 5, y2: 5, "stroke-dasharray": ".5 .5" };
-    const own = mine.length > 0 && h("ul", { class: "ready" }, mine.map((slot) => h("li", { "data-key": slot.id }, icon("tick"), h("span", null, t("open.isYours", { title: slot.title })))));
-    if (isSmall) return h("section", { class: "opening small", "aria-labelledby": "opens", "data-key": "opening" }, h("h2", { id: "opens" }, t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })), own);
-    return h(
-      "section",
-      { class: "opening", "aria-labelledby": "opens", "data-key": "opening", style: { "--height": `${panelHeight}px` } },
-      h("h2", { id: "opens" }, t("open.now")),
-      h("p", { class: "count" }, h("span", null, number(free))),
-      h(
-        "div",
-        { class: "stack" },
-        svg("svg", { class: "minute", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("line", { x2: 100, pathLength: MINUTE, ...dash }), free > 0 && svg("line", { class: "rest", x2: (100 * free) / all, pathLength: Math.max(1, Math.round((MINUTE * free) / all)), ...dash })),
-        h("p", { class: "soft" }, t("open.ofFree", { count: all })),
-      ),
-      own,
-    );
+    const all = (live.items ?? []).reduce((sum, slot) => sum + slot.capacity, 0);
+    const free = (live.items ?? []).reduce((sum, slot) => sum + freePlaces(slot), 0);
+    const own = (live.items ?? []).filter((slot) => slot.myBooking).map((slot) => h("li", { "data-key": slot.id }, icon("tick"), h("span", null, t("open.isYours", { title: slot.title }))));
+    if (isSmall) return section("opens", "opening small", [t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })], own.length > 0 && h("ul", { class: "ready" }, own));
+    return panel(t("open.now"), h("p", { class: "count" }, h("span", null, number(free))), Math.ceil((MINUTE * free) / all), t("open.ofFree", { count: all }), own);
   }
 
   function filterRow() {
-    const chip = (/** @type {"free" | "forMe"} */ name) =>
-      h("label", { class: "chip" }, h("input", { type: "checkbox", checked: filters[name], onchange: (/** @type {any} */ event) => {
-        filters[name] = event.target.checked;
-        redraw();
-      } }), t(`filter.${name}`));
+    const chip = (/** @type {"free" | "forMe"} */ name) => checkbox("chip", t(`filter.${name}`), { checked: filters[name] }, (isChecked) => (filters[name] = isChecked));
     return h(
       "div",
       { class: "filters" },
-      h("label", { class: "vh", for: "search" }, t("filter.search")),
-      h("input", { class: "input", id: "search", type: "search", placeholder: t("filter.search"), oninput: (/** @type {any} */ event) => {
-        filters.text = event.target.value.toLocaleLowerCase();
-        redraw();
-      } }),
+      searchField((text) => (filters.text = text)),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("free"), me && chip("forMe")),
     );
   }
@@ -221,14 +197,14 @@ export function openSlots(campaignId) {
 
   /** @param {number} opensAt */
   function slotLists(opensAt) {
-    if (!live.slots) return live.error ? failure(live.error, () => live.load()) : bones(6);
-    const days = [...byDay(live.slots)].map(([key, all]) => ({ key, slots: all.filter(isShown) })).filter((day) => day.slots.length);
-    if (!days.length) return notice("", "list", live.slots.length ? t("empty.filter") : t("empty.campaign"));
-    const booked = live.slots.filter((slot) => slot.myBooking?.status === "CONFIRMED");
+    if (!live.items) return live.error ? failure(live.error, () => live.load()) : bones(6);
+    const days = [...byDay(live.items)].map(([key, all]) => ({ key, slots: all.filter(isShown) })).filter((day) => day.slots.length);
+    if (!days.length) return notice("", "list", live.items.length ? t("empty.filter") : t("empty.campaign"));
+    const booked = live.items.filter((slot) => slot.myBooking?.status === "CONFIRMED");
     const context = { own: booked.length === 1 ? booked[0] : null, opensAt, isOld: live.state === "old" && live.readAt > 0 && Date.now() - live.readAt > MINUTE * 1000, readAt: live.readAt, isForOthers: !isForMe(campaign) };
     const leftMs = opensAt - now();
     const starred = stars();
-    const first = leftMs > 0 || wasThere ? live.slots.filter((slot) => starred.has(slot.id) && isShown(slot)) : [];
+    const first = leftMs > 0 || wasThere ? live.items.filter((slot) => starred.has(slot.id) && isShown(slot)) : [];
     return h(
       "section",
       { class: "stack", "aria-label": campaign.name },

@@ -5,12 +5,12 @@ import { now } from "../clock.js";
 import { hasSession, me, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
-import { askOnce, bones, button, calendarLink, checkInCodeFigure, control, failure, freshness, hidden, icon, notice, whose } from "../parts.js";
+import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice } from "../parts.js";
 import { opening, whereOf } from "../rows.js";
 import { isLive, onMissed } from "../socket.js";
 import { oneAtATime, readAll } from "../store.js";
 import { calendarFeed } from "./feed.js";
-import { dateKey, deviceZone, hoursOf, ordinal, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
+import { dateKey, deviceZone, hoursOf, ordinal, shortDayOf, t, timeOf, weekdayOf, zoneText } from "../text.js";
 
 const DAY_MS = 86_400_000;
 /** The hours of a day that has nothing earlier or later. */
@@ -78,7 +78,7 @@ export function openWeek() {
         h("div", { class: "row push" }, button("plain", t("week.before"), () => turn(monday - 7 * DAY_MS)), button("plain", t("week.after"), () => turn(monday + 7 * DAY_MS)), feed.button()),
       ),
       feed.panel(),
-      zones.size > 0 && h("div", { class: "notice span" }, icon("clock"), h("p", null, t("zone", { zone: [...zones].join(", ").replace(/_/g, " ") }))),
+      zones.size > 0 && h("div", { class: "notice span" }, icon("clock"), h("p", null, zoneText([...zones].join(", ")))),
       next && nextCode(next, week),
       days(all, monday),
     ];
@@ -102,13 +102,7 @@ export function openWeek() {
       h("h2", { id: "next" }, t("week.next", { title: slot.title })),
       h("p", { class: "soft" }, [`${opening(Date.parse(meeting.startTime), slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, whereOf(slot)].filter(Boolean).join(" · ")),
       code?.checkInQr && checkInCodeFigure(code, slot.title),
-      cutoff > now() && h(
-        "div",
-        { class: "row", "data-key": "change" },
-        calendarLink(code?.calendarUrl, slot.title),
-        slot.campaign && control("a", { class: "btn second", href: `#/slot/${slot.id}/swap` }, [icon("swap"), t("week.swap"), whose(slot.title)]),
-        askOnce(`back ${slot.id}`, "plain", { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") }, () => cancel({ ...slot, myBooking: booking })),
-      ),
+      cutoff > now() && bookingActions(slot, code?.calendarUrl, true, () => cancel({ ...slot, myBooking: booking })),
       cutoff > now() && h("p", { class: "small soft" }, t("slot.cancelUntil", { time: opening(cutoff, slot.timeZone) })),
     );
   }

@@ -3,7 +3,7 @@
 import { say, signInFirst } from "../app.js";
 import { me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
-import { bones, button, failure, icon, notice, whose } from "../parts.js";
+import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { readAll } from "../store.js";
 import { deviceZone, errorText, number, ordinal, problemText, shortOf, t, timeOf } from "../text.js";
@@ -21,9 +21,7 @@ const areSame = (some, others) => [...some].sort().join() === [...others].sort()
 /** Let the browser save the public record of a draw. @param {string} campaignId */
 export async function saveRecord(campaignId) {
   const { drawRecord } = await run("drawRecord", { campaign: campaignId });
-  const address = URL.createObjectURL(new Blob([drawRecord], { type: "application/json" }));
-  h("a", { href: address, download: `${campaignId}-record.json` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  saveFile(`${campaignId}-record.json`, new Blob([drawRecord], { type: "application/json" }));
 }
 
 /** @param {string} campaignId */
@@ -165,13 +163,8 @@ export function openWishes(campaignId) {
       change(ranked, "");
     };
     const options = [["", t("wishes.alone")], ...teams().map((each) => [each.id, each.name])];
-    return h(
-      "div",
-      { class: "field", "data-key": "team" },
-      h("label", { for: "team" }, t("wishes.for")),
-      h("select", { class: "input", id: "team", onchange }, options.map(([value, name]) => h("option", { value, selected: value === teamId }, name))),
-      teamId && h("p", { class: "small soft" }, t("wishes.ofTeam")),
-    );
+    const children = options.map(([value, name]) => h("option", { value, selected: value === teamId }, name));
+    return field("team", t("wishes.for"), { tag: "select", onchange, children }, "", teamId && t("wishes.ofTeam"));
   }
 
   function collecting() {
@@ -179,24 +172,14 @@ export function openWishes(campaignId) {
     return [
       h("p", null, t("wishes.help", { time: opening(Date.parse(data.draw.wishesUntil), deviceZone) })),
       choice(),
-      h(
-        "section",
-        { class: "stack", "aria-labelledby": "ranked", "data-key": "ranked" },
-        h("h2", { id: "ranked" }, t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))),
+      section(
+        "ranked",
+        "stack",
+        [t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))],
         ranked.length ? h("ol", { class: "frame list" }, ranked.map(wish)) : notice("", "star", t("wishes.none")),
         h("p", { class: problem ? "error" : "soft", "data-key": "state" }, problem ? [icon("warning"), h("span", null, problem), button("second", t("again"), send)] : state ? t(`wishes.${state}`) : ""),
       ),
-      h(
-        "section",
-        { class: "stack", "aria-labelledby": "others", "data-key": "others" },
-        h("h2", { id: "others" }, t("wishes.others")),
-        h("label", { class: "vh", for: "search" }, t("filter.search")),
-        h("input", { class: "input", id: "search", type: "search", placeholder: t("filter.search"), oninput: (/** @type {any} */ event) => {
-          text = event.target.value.toLocaleLowerCase();
-          redraw();
-        } }),
-        h("ul", { class: "frame list" }, others.map(candidate)),
-      ),
+      section("others", "stack", t("wishes.others"), searchField((typed) => (text = typed)), h("ul", { class: "frame list" }, others.map(candidate))),
     ];
   }
 
@@ -237,10 +220,10 @@ export function openWishes(campaignId) {
   function proof() {
     const { draw, myDrawResult: own } = data;
     if (!draw.root) return null;
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "proof", "data-key": "proof" },
-      h("h2", { id: "proof" }, t("wishes.proof")),
+    return section(
+      "proof",
+      "stack",
+      t("wishes.proof"),
       h("p", null, t("wishes.proofHelp")),
       draw.seed && h("p", { class: "text" }, t("wishes.seed", { seed: draw.seed.text, source: draw.seed.source })),
       h("p", { class: "text small soft" }, t("wishes.root", { root: draw.root })),
