@@ -9,6 +9,16 @@ export function back() {
   return h("p", null, h("a", { href: "#/people" }, t("people.backToList")));
 }
 
+/** Return a link to a person. @param {any} user @param {any} [text] */
+export function userLink(user, text = user.name) {
+  return h("a", { href: `#/people/${user.id}` }, text);
+}
+
+/** Return what an entry of a list is about: its name, and below it what else is known. @param {any} name @param {any[]} facts */
+export function about(name, facts) {
+  return h("p", null, name, h("br"), h("span", { class: "small soft" }, facts.filter(Boolean).join(" · ")));
+}
+
 /** Return what is unusual about an account. @param {any} user */
 export function personTags(user) {
   return [
