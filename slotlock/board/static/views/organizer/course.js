@@ -100,7 +100,7 @@ export function openCourse(part) {
           slot.timeZone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: slot.timeZone.replace(/_/g, " ") }))),
         h("div", { class: "row push even" },
           slot.status !== "CANCELLED" && button("second", t("course.edit"), edit, { "aria-expanded": String(Boolean(form)) }),
-          slot.status === "PUBLISHED" && h("a", { class: "btn second", href: `#/door/${slot.id}` }, t("orga.door")),
+          slot.status === "PUBLISHED" && h("a", { class: "btn second", href: `#/door/${slot.id}` }, t("door.title")),
           slot.status === "DRAFT" && actions.button("publishSlot", "second", [t("course.publish")], () => change("publishSlot", t("course.published")))),
       ),
       actions.problem("publishSlot"),

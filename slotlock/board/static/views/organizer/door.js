@@ -229,7 +229,7 @@ function openDoorOf(slotId) {
 
   function verdictPart() {
     /** @type {any} */
-    const none = { kind: "none", line: t(isDeciding ? "door.deciding" : "door.ready") };
+    const none = { kind: "none", line: t(isDeciding ? "form.sending" : "door.ready") };
     const { kind, title, line, undo } = verdict ?? none;
     return h(
       "section",
@@ -263,7 +263,7 @@ function openDoorOf(slotId) {
       ),
       h("div", { class: "row" }, checkbox("chip", t("door.missing", { count: left }), isMissingOnly, (isChecked) => (isMissingOnly = isChecked)), checkbox("check", t("door.loud"), isLoud(), setLoud)),
       shown.length ? list("ol", { class: "frame list" }, shown.map((/** @type {any} */ booking) => ({ key: booking.id, signature: JSON.stringify([booking, hasStarted]), build: () => row(booking, hasStarted) }))) : notice("", "list", t(known.roster.length ? "door.noName" : "door.empty")),
-      hasStarted && left > 0 && askOnce("absent", "plain", { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("door.back") }, markAll),
+      hasStarted && left > 0 && askOnce("absent", "plain", { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("form.back") }, markAll),
     );
   }
 
@@ -274,7 +274,7 @@ function openDoorOf(slotId) {
     let actions = [hasStarted && changeButton("plain", [t("door.absent")], "markNoShow", booking), enter()];
     if (booking.status !== "CONFIRMED") actions = [h("span", { class: "tag wait" }, icon("clock"), t("door.held"))];
     else if (booking.attendance === "CHECKED_IN") actions = [undo("undoCheckIn"), h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known.slot.timeZone))];
-    else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("door.absentTag")), enter()];
+    else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("roster.absent")), enter()];
     return h("li", { "data-key": booking.id }, about(booking.user.name, [booking.user.groups.join(", ")]), h("div", { class: "row" }, actions));
   }
 

@@ -168,7 +168,7 @@ export function openDraw(campaignId) {
     return h(
       "section",
       { class: "stack", "aria-labelledby": "demand", "data-key": "demand" },
-      h("div", { class: "row" }, h("h2", { id: "demand" }, t("draw.demand")), all.length > 0 && h("div", { class: "row push" }, button("second", t("draw.saveDemand"), save))),
+      h("div", { class: "row" }, h("h2", { id: "demand" }, t("draw.demand")), all.length > 0 && h("div", { class: "row push" }, button("second", t("csv.save"), save))),
       all.length ? h("div", { class: "frame" }, h("table", { class: "table", role: "table", "aria-labelledby": "demand" },
         h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, column("plan.course"), column("plan.places", "num"), column("draw.wishes", "num"), column("draw.first", "num"))),
         h("tbody", { role: "rowgroup" }, all.map((/** @type {any} */ each) => h("tr", { role: "row", "data-key": each.slotId }, h("th", { role: "rowheader", scope: "row" }, h("a", { href: `#/course/${each.slotId}` }, each.slot?.title ?? "–")), cell("plan.places", number(each.slot?.capacity ?? 0)), cell("draw.wishes", number(each.wishes)), cell("draw.first", number(each.firstWishes))))))) : h("p", { class: "soft" }, t("draw.noWishes")),

@@ -146,7 +146,7 @@ function openTexts(campaign) {
       h("p", { class: "soft" }, t(campaign ? "mail.textsOf" : "mail.textsHelp")),
       previews && h("div", { class: "pair" },
         choice("kind", t("mail.kind"), previews.map((each) => [each.kind, kindOf(each.kind)]), kind, (value) => (kind = value)),
-        choice("locale", t("mail.language"), Object.entries(LANGUAGES), locale, (value) => {
+        choice("locale", t("account.language"), Object.entries(LANGUAGES), locale, (value) => {
           locale = value;
           load();
         })),

@@ -41,7 +41,7 @@ function addHelp() {
 /** @param {any[]} slots @param {any} found @returns {Check} */
 function placesCheck(slots, { places, userCount }) {
   if (!slots.length) return { kind: "bad", text: t("check.noSlots"), helps: [addHelp()] };
-  if (!userCount) return { kind: "late", text: t("check.nobody"), helps: [{ href: "#/people", label: t("orga.people") }] };
+  if (!userCount) return { kind: "late", text: t("check.nobody"), helps: [{ href: "#/people", label: t("people.title") }] };
   const text = t("check.places", { courses: t("orga.courses", { count: courseCount(slots) }), places: t("check.placeCount", { count: places }), count: userCount });
   return userCount > places ? { kind: "late", text: t("check.tooFew", { text, count: userCount - places }), helps: [addHelp()] } : { kind: "good", text };
 }

@@ -142,12 +142,12 @@ export function openWebhooks() {
   function messageRow(message) {
     const { deliveryId: key, type, state, attempts: count, durationMs: ms, nextAttemptAt } = message;
     const facts = [opening(Date.parse(message.at), deviceZone), t("webhooks.attempts", { count }), message.note, ms !== null && t("webhooks.took", { ms }), nextAttemptAt && count > 0 && t("webhooks.next", { time: opening(Date.parse(nextAttemptAt), deviceZone) })];
-    const redeliver = async () => (await change(key, "redeliverWebhook", { id: key }, t("webhooks.redelivered"))) && shown?.messages.load();
+    const redeliver = async () => (await change(key, "redeliverWebhook", { id: key }, t("mail.retried"))) && shown?.messages.load();
     const build = () => h(
       "li",
       { "data-key": key },
       about([h("strong", null, type), " ", h("span", { class: `tag ${STATE_TAGS[state]}` }, t(`webhooks.state.${state}`))], facts),
-      h("div", { class: "row" }, state !== "SENDING" && actions.button(key, "plain", [t("webhooks.redeliver"), hidden(`: ${type}`)], redeliver)),
+      h("div", { class: "row" }, state !== "SENDING" && actions.button(key, "plain", [t("mail.retry"), hidden(`: ${type}`)], redeliver)),
       actions.problem(key),
     );
     return { key, signature: JSON.stringify([message, actions.running === key, actions.problems.has(key)]), build };

@@ -61,7 +61,7 @@ export function openInvitations() {
       mailed > 0 && notice("yours", "tick", t("people.mailed", { count: mailed, shown: number(mailed) })),
       shown.length > 0 && [
         h("h2", null, t("people.linkCount", { count: shown.length, shown: number(shown.length) })),
-        notice("wait", "warning", t("people.linksOnce", { until: dayOf(shown[0].expires_at, deviceZone) }), button("", t("people.saveLinks"), save)),
+        notice("wait", "warning", t("people.linksOnce", { until: dayOf(shown[0].expires_at, deviceZone) }), button("", t("csv.save"), save)),
         list("ul", { class: "frame list" }, shown.map((each) => {
           const link = invitationLink(each.token);
           const build = () => h("li", null, about(h("strong", null, each.name), [each.email || each.username, each.groups]), copyButton(link, each.name));

@@ -26,7 +26,7 @@ export function personTags(user) {
     user.erased ? h("span", { class: "tag over" }, t("people.erased")) : !hasSignedIn(user) && h("span", { class: "tag wait" }, t("people.noPassword")),
     user.selfRegistered && h("span", { class: "tag wait" }, t("people.selfRegistered")),
     user.emailUndeliverableSince && h("span", { class: "tag stop" }, icon("warning"), t("people.undeliverable")),
-    user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.bannedTag")),
+    user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.banned")),
   ];
 }
 
@@ -56,7 +56,7 @@ export let copied = "";
 
 /** @param {string} link @param {string} name whose link it is */
 export function copyButton(link, name) {
-  return button("second", [t(copied === link ? "people.copied" : "people.copy"), name && whose(name)], async () => {
+  return button("second", [t(copied === link ? "feed.copied" : "feed.copy"), name && whose(name)], async () => {
     await navigator.clipboard?.writeText(link).then(() => (copied = link), () => null);
     redraw();
   });

@@ -105,7 +105,7 @@ export function openPerson(userId) {
       ["setUserRole", role !== user.role && { id, role }],
     ];
     for (const [operation, variables] of changes) if (variables && !(await send(operation, variables))) return load();
-    await finish("save", t("people.saved"));
+    await finish("save", t("form.saved"));
   }
 
   /** @param {string} part */
@@ -130,7 +130,7 @@ export function openPerson(userId) {
         form.field("groups", t("people.groups"), { autocomplete: "off" }),
         isAdmin() && form.select("role", t("people.role"), ROLES.map((role) => [role, t(`role.${role}`)])),
       ),
-    ], { submit: t(user.id ? "people.save" : "people.create"), onsubmit: save, more: outcome("save") });
+    ], { submit: t(user.id ? "form.save" : "people.create"), onsubmit: save, more: outcome("save") });
   }
 
   function registeredPart() {
@@ -166,7 +166,7 @@ export function openPerson(userId) {
 
   function banPart() {
     if (user.banned) return section("ban", notice("stop", "lock", [t("people.bannedSince", { day: dayOf(user.bannedAt, deviceZone) }), user.banReason && h("br"), user.banReason], button("second", t("people.unban"), act("ban", "unbanUser"))));
-    return banForm.render(t("people.part.ban"), [h("p", { class: "soft" }, t("people.banHelp")), banForm.field("reason", t("people.banReason"), { autocomplete: "off" })], { submit: t("people.ban"), onsubmit: ban });
+    return banForm.render(t("people.part.ban"), [h("p", { class: "soft" }, t("people.banHelp")), banForm.field("reason", t("people.banReason"), { autocomplete: "off" })], { submit: t("people.part.ban"), onsubmit: ban });
   }
 
   function render() {
@@ -186,7 +186,7 @@ export function openPerson(userId) {
             user.selfRegistered ? registeredPart() : accountPart(),
             signinPart(),
             !isSelf && banPart(),
-            !isSelf && isAdmin() && section("erase", h("p", { class: "soft" }, t("people.eraseHelp")), askOnce("erase", "final", { label: t("people.erase"), question: t("people.eraseAsk", { name: user.name }), yes: t("people.eraseYes"), no: t("people.back") }, erase)),
+            !isSelf && isAdmin() && section("erase", h("p", { class: "soft" }, t("people.eraseHelp")), askOnce("erase", "final", { label: t("people.erase"), question: t("people.eraseAsk", { name: user.name }), yes: t("people.eraseYes"), no: t("form.back") }, erase)),
           ]
         : notice("", "lock", t(user.erased ? "people.erasedHelp" : "people.adminOnly")),
     ];
