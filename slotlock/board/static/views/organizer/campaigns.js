@@ -83,8 +83,8 @@ export function openOrganizer() {
       return [
         h("div", { class: "row" }, h("h1", null, t("orga.title")), h("div", { class: "row push even" }, toggleButton(t("orga.create"), form, create, ""))),
         h("nav", { class: "row even", "aria-label": t("orga.more") },
-          h("a", { class: "btn second", href: "#/people" }, icon("people"), t("orga.people")),
-          h("a", { class: "btn second", href: "#/door" }, icon("code"), t("orga.door")),
+          h("a", { class: "btn second", href: "#/people" }, icon("people"), t("people.title")),
+          h("a", { class: "btn second", href: "#/door" }, icon("code"), t("door.title")),
           h("a", { class: "btn second", href: "#/webhooks" }, icon("gear"), t("webhooks.title")),
           site.sendsMail && h("a", { class: "btn second", href: "#/mail" }, icon("list"), t("mail.title")),
           toggleButton([icon("school"), t("resources.title")], resources.isOpen(), resources.toggle),

@@ -100,7 +100,7 @@ export function openCourse(part) {
           zoneNote(slot.timeZone)),
         h("div", { class: "row push even" },
           slot.status !== "CANCELLED" && toggleButton(t("course.edit"), form, edit),
-          slot.status === "PUBLISHED" && h("a", { class: "btn second", href: `#/door/${slot.id}` }, t("orga.door")),
+          slot.status === "PUBLISHED" && h("a", { class: "btn second", href: `#/door/${slot.id}` }, t("door.title")),
           slot.status === "DRAFT" && actions.button("publishSlot", "second", [t("course.publish")], () => change("publishSlot", t("course.published")))),
       ),
       actions.problem("publishSlot"),

@@ -4,21 +4,26 @@ import { reason } from "../../bookings.js";
 import { now } from "../../clock.js";
 import { codeOf, me, onSession, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
-import { bones, button, failure, field, icon, notice, whose } from "../../parts.js";
+import { askOnce, bones, button, failure, field, icon, notice, whose } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { tab } from "../../storage.js";
 import { readAll } from "../../store.js";
-import { compareNames, dayOf, deviceZone, t, timeOf } from "../../text.js";
+import { compareNames, deviceZone, t, timeOf } from "../../text.js";
 import { openChoice, today } from "./door/choice.js";
-import { Scanner } from "./door/scanner.js";
+import { openScanner } from "./door/scanner.js";
 import { isLoud, setLoud, signal } from "./door/signals.js";
 import { failed, verdictOf } from "./door/verdicts.js";
+import { whenOf } from "./forms/localtime.js";
+import { checkbox, choice } from "./inputs.js";
+import { about } from "./people/parts.js";
 
 const STORED = "slotlock.door.";
 const READ_DOOR_AGAIN_MS = 10_000;
 const SLOW_MS = 300;
 /** A check-in code: base32, see `checkInCode`. */
 const CODE = /^[a-z2-7]{56}$/i;
+/** The icons of the verdicts. @type {Record<string, string>} */
+const ICONS = { none: "code", yours: "tick", wait: "warning", stop: "cross" };
 
 /** The lists that this browser keeps for a door without a network are those of the person who read them. */
 onSession(() => {
@@ -32,14 +37,13 @@ export function openDoor(slotId) {
 
 /** @param {string} slotId */
 function openDoorOf(slotId) {
-  /** What is known, and since when. @type {{slot: any, meeting: any, roster: any[], readAt: number} | null} */
+  /** The `slot`, the `meeting` of it and its `roster`, and when they were read: `readAt`. @type {any} */
   let known = JSON.parse(tab.get(STORED + slotId) ?? "null");
   let error = "";
   /** The start of the meeting that somebody chose. */
   let chosen = "";
   let text = "";
   let isMissingOnly = false;
-  let isAsking = false;
   let isDeciding = false;
   let isLeft = false;
   /** How often something changed here: a list that was read before that is old. */
@@ -48,7 +52,7 @@ function openDoorOf(slotId) {
   let verdict = null;
   /** @type {any} */
   let timer;
-  const scanner = new Scanner((code) => letIn({ code }));
+  const scanner = openScanner((code) => letIn({ code }));
 
   async function load() {
     clearTimeout(timer);
@@ -68,7 +72,7 @@ function openDoorOf(slotId) {
   }
   load();
 
-  /** @param {NonNullable<typeof known>} next */
+  /** @param {any} next */
   function keep(next) {
     const isFirst = !known;
     known = next;
@@ -77,7 +81,7 @@ function openDoorOf(slotId) {
   }
 
   function focusField() {
-    if (!scanner.stream) document.getElementById("code")?.focus({ preventScroll: true }); // no keyboard over the camera
+    if (!scanner.isOn()) document.getElementById("code")?.focus({ preventScroll: true }); // no keyboard over the camera
   }
   setTimeout(focusField, 100);
 
@@ -94,6 +98,24 @@ function openDoorOf(slotId) {
   stayAwake();
   document.addEventListener("visibilitychange", stayAwake);
 
+  /**
+   * Run an operation on a booking; returns what the door says then.
+   * @param {string} name
+   * @param {Record<string, any>} variables
+   * @param {any} booking of the list, if it is there
+   * @param {(result: any) => import("./door/verdicts.js").Verdict} toVerdict
+   */
+  async function send(name, variables, booking, toVerdict) {
+    const { startTime: from, endTime: until } = known.meeting;
+    try {
+      const result = (await run(name, { ...variables, from, until }))[name];
+      update(result.booking);
+      return toVerdict(result);
+    } catch (caught) {
+      return failed(caught, booking);
+    }
+  }
+
   /** Check somebody in by `code` or `bookingId`. @param {{code?: string, bookingId?: string}} who */
   async function letIn(who) {
     // The verdict before must not be taken for that of this one.
@@ -103,38 +125,27 @@ function openDoorOf(slotId) {
       redraw();
     }, SLOW_MS);
     clearField();
-    let next;
-    try {
-      const { checkIn } = await run("checkIn", { input: { ...who, slotId, meetingStartTime: known?.meeting.startTime }, ...times() });
-      update(checkIn.booking);
-      next = verdictOf(checkIn, { startTime: known?.meeting.startTime ?? "", zone: known?.slot.timeZone ?? deviceZone }, count());
-    } catch (caught) {
-      next = failed(caught, known?.roster.find((each) => (who.code ? each.checkInCode === who.code.toUpperCase() : each.id === who.bookingId)));
-    }
+    const { slot, meeting, roster } = known;
+    const booking = roster.find((/** @type {any} */ each) => (who.code ? each.checkInCode === who.code.toUpperCase() : each.id === who.bookingId));
+    const input = { ...who, slotId, meetingStartTime: meeting.startTime };
+    const next = await send("checkIn", { input }, booking, (result) => verdictOf(result, meeting.startTime, slot.timeZone, count()));
     clearTimeout(slow);
     isDeciding = false;
     show(next);
   }
 
-  /** Return the meeting that the door is for. */
-  const times = () => ({ from: known?.meeting.startTime, until: known?.meeting.endTime });
-
-  /** Do something else with a booking. @param {string} name @param {any} booking @returns {Promise<import("./door/verdicts.js").Verdict>} */
-  async function change(name, booking) {
-    const title = booking.user.name;
-    try {
-      const result = (await run(name, { id: booking.id, ...times() }))[name];
-      update(result.booking);
-      if (result.code) return { kind: "wait", title, line: reason(result) };
-      return { kind: "wait", title, line: t(`door.${name}`), undo: name === "markNoShow" ? { name: "undoNoShow", booking } : undefined };
-    } catch (caught) {
-      return failed(caught, booking);
-    }
+  /** Do something else with a booking. @param {string} name @param {any} booking */
+  function change(name, booking) {
+    return send(name, { id: booking.id }, booking, (result) => ({
+      kind: "wait",
+      title: booking.user.name,
+      line: result.code ? reason(result) : t(`door.${name}`),
+      undo: !result.code && name === "markNoShow" && { name: "undoNoShow", booking },
+    }));
   }
 
   /** Mark all who are missing, one after the other, until one is not recorded. */
   async function markAll() {
-    isAsking = false;
     let last = null;
     for (const booking of missing()) {
       last = await change("markNoShow", booking);
@@ -160,18 +171,19 @@ function openDoorOf(slotId) {
   /** @param {any} booking with its newest attendance */
   function update(booking) {
     changes += 1;
-    if (known && booking?.attendanceByMeeting) keep({ ...known, roster: known.roster.map((each) => (each.id === booking.id ? { ...each, ...flat(booking) } : each)) });
+    if (booking?.attendanceByMeeting) keep({ ...known, roster: known.roster.map((/** @type {any} */ each) => (each.id === booking.id ? { ...each, ...flat(booking) } : each)) });
   }
 
-  const confirmed = () => (known?.roster ?? []).filter((each) => each.status === "CONFIRMED");
-  const missing = () => confirmed().filter((each) => each.attendance === "NOT_RECORDED");
-  const count = () => t("door.here", { here: confirmed().filter((each) => each.attendance === "CHECKED_IN").length, count: confirmed().length });
+  const confirmed = () => known.roster.filter((/** @type {any} */ each) => each.status === "CONFIRMED");
+  const having = (/** @type {string} */ attendance) => confirmed().filter((/** @type {any} */ each) => each.attendance === attendance);
+  const missing = () => having("NOT_RECORDED");
+  const count = () => t("door.here", { here: having("CHECKED_IN").length, count: confirmed().length });
 
   /** @param {any} booking */
   function isShown(booking) {
     const words = text.toLocaleLowerCase().split(/\s+/);
-    const searched = `${booking.user.name} ${(booking.user.groups ?? []).join(" ")}`.toLocaleLowerCase();
-    return words.every((word) => searched.includes(word)) && (!isMissingOnly || (booking.status === "CONFIRMED" && booking.attendance === "NOT_RECORDED"));
+    const searched = [booking.user.name, ...booking.user.groups].join(" ").toLocaleLowerCase();
+    return words.every((word) => searched.includes(word)) && (!isMissingOnly || missing().includes(booking));
   }
 
   /** A scanner has typed a code, or a person a name. @param {any} event */
@@ -182,9 +194,9 @@ function openDoorOf(slotId) {
     if (!typed) return;
     text = typed;
     const found = confirmed().filter(isShown);
-    if (!CODE.test(typed) && found.length > 1) return show({ kind: "wait", title: t("door.several", { count: found.length }), line: t("door.severalLine") });
-    if (!CODE.test(typed) && found.length === 1) letIn({ bookingId: found[0].id });
-    else letIn({ code: typed });
+    if (CODE.test(typed) || !found.length) return letIn({ code: typed });
+    if (found.length === 1) return letIn({ bookingId: found[0].id });
+    show({ kind: "wait", title: t("door.several", { count: found.length }), line: t("door.severalLine") });
   }
 
   function render() {
@@ -197,7 +209,7 @@ function openDoorOf(slotId) {
         { class: "top" },
         h("h1", null, t("door.of", { title: slot.title })),
         h("p", null, h("strong", null, count())),
-        h("p", { class: "soft" }, `${dayOf(meeting.startTime, slot.timeZone)}, ${timeOf(meeting.startTime, slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, where && ` · ${where}`),
+        h("p", { class: "soft" }, `${whenOf(meeting.startTime, slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, where && ` · ${where}`),
       ),
       slot.meetings.length > 1 && meetingChoice(slot, meeting),
       error && notice("wait", "warning", t(error === "OFFLINE" ? "door.offline" : "door.old", { time: timeOf(new Date(known.readAt), deviceZone) })),
@@ -207,37 +219,35 @@ function openDoorOf(slotId) {
 
   /** A list on paper may be entered days later: any meeting has a door. @param {any} slot @param {any} meeting */
   function meetingChoice(slot, meeting) {
-    const children = slot.meetings.map((/** @type {any} */ { startTime }) => h("option", { value: startTime, selected: startTime === meeting.startTime }, `${dayOf(startTime, slot.timeZone)}, ${timeOf(startTime, slot.timeZone)}`));
-    return field("meeting", t("door.meeting"), { tag: "select", children, onchange: (/** @type {any} */ event) => {
-      chosen = event.target.value;
+    return choice("meeting", t("door.meeting"), slot.meetings.map((/** @type {any} */ { startTime }) => [startTime, whenOf(startTime, slot.timeZone)]), meeting.startTime, (value) => {
+      chosen = value;
       changes += 1;
       verdict = null;
       load();
-    } });
+    });
   }
 
   function verdictPart() {
-    const icons = { yours: "tick", wait: "warning", stop: "cross" };
-    const { kind, title, line, undo } = verdict ?? { kind: "none", title: "", line: t(isDeciding ? "door.deciding" : "door.ready"), undo: undefined };
+    /** @type {any} */
+    const none = { kind: "none", line: t(isDeciding ? "form.sending" : "door.ready") };
+    const { kind, title, line, undo } = verdict ?? none;
     return h(
       "section",
       { class: `verdict ${kind}`, "aria-label": t("door.verdict") },
-      icon(verdict ? icons[verdict.kind] : "code"),
+      icon(ICONS[kind]),
       h("p", { role: "status" }, title && h("strong", null, title), h("span", null, line)),
-      undo && button("second", [icon("undo"), t("door.undo"), whose(undo.booking.user.name)], () => change(undo.name, undo.booking).then(show)),
+      undo && changeButton("second", [icon("undo"), t("door.undo")], undo.name, undo.booking),
     );
   }
 
-  function loudSwitch() {
-    return h("label", { class: "check" }, h("input", { type: "checkbox", checked: isLoud(), onchange: (/** @type {any} */ event) => {
-      setLoud(event.target.checked);
-      redraw();
-    } }), t("door.loud"));
+  /** @param {string} kind @param {any[]} content @param {string} name of the operation @param {any} booking */
+  function changeButton(kind, content, name, booking) {
+    return button(kind, [...content, whose(booking.user.name)], () => change(name, booking).then(show));
   }
 
   /** @param {boolean} hasStarted */
   function rosterPart(hasStarted) {
-    const shown = (known?.roster ?? []).filter(isShown);
+    const shown = known.roster.filter(isShown);
     const left = missing().length;
     return h(
       "section",
@@ -245,43 +255,27 @@ function openDoorOf(slotId) {
       h("h2", { id: "who", class: "vh" }, t("door.list")),
       h(
         "form",
-        { class: "field", onsubmit: submit },
-        h("label", { for: "code" }, t("door.field")),
-        h("input", { class: "input", id: "code", type: "search", autocomplete: "off", autocapitalize: "none", spellcheck: "false", enterkeyhint: "go", oninput: (/** @type {any} */ event) => {
+        { onsubmit: submit },
+        field("code", t("door.field"), { type: "search", autocomplete: "off", autocapitalize: "none", spellcheck: "false", enterkeyhint: "go", oninput: (/** @type {any} */ event) => {
           text = event.target.value.trim();
           if (!CODE.test(text)) redraw();
         } }),
       ),
-      h("div", { class: "row" }, h("label", { class: "chip" }, h("input", { type: "checkbox", checked: isMissingOnly, onchange: (/** @type {any} */ event) => {
-        isMissingOnly = event.target.checked;
-        redraw();
-      } }), t("door.missing", { count: left })), loudSwitch()),
-      shown.length ? list("ol", { class: "frame list" }, shown.map((booking) => ({ key: booking.id, signature: JSON.stringify([booking, hasStarted]), build: () => row(booking, hasStarted) }))) : notice("", "list", t(known?.roster.length ? "door.noName" : "door.empty")),
-      hasStarted && left > 0 && noShows(left),
+      h("div", { class: "row" }, checkbox("chip", t("door.missing", { count: left }), isMissingOnly, (isChecked) => (isMissingOnly = isChecked)), checkbox("check", t("door.loud"), isLoud(), setLoud)),
+      shown.length ? list("ol", { class: "frame list" }, shown.map((/** @type {any} */ booking) => ({ key: booking.id, signature: JSON.stringify([booking, hasStarted]), build: () => row(booking, hasStarted) }))) : notice("", "list", t(known.roster.length ? "door.noName" : "door.empty")),
+      hasStarted && left > 0 && askOnce("absent", "plain", { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("form.back") }, markAll),
     );
-  }
-
-  /** @param {number} left */
-  function noShows(left) {
-    const ask = (/** @type {boolean} */ next) => () => {
-      isAsking = next;
-      redraw();
-    };
-    if (!isAsking) return h("p", null, button("plain", t("door.markAll", { count: left }), ask(true)));
-    return notice("wait", "warning", t("door.markAllAsk", { count: left }), h("div", { class: "row" }, button("second", t("door.back"), ask(false)), button("final", t("door.markAllYes"), markAll)));
   }
 
   /** @param {any} booking @param {boolean} hasStarted */
   function row(booking, hasStarted) {
-    const name = () => whose(booking.user.name);
-    const enter = () => button("second", [t("door.letIn"), name()], () => letIn({ bookingId: booking.id }));
-    const undo = (/** @type {string} */ mutation) => button("plain", [t("door.undo"), name()], () => change(mutation, booking).then(show));
-    let actions = [hasStarted && button("plain", [t("door.absent"), name()], () => change("markNoShow", booking).then(show)), enter()];
+    const enter = () => button("second", [t("door.letIn"), whose(booking.user.name)], () => letIn({ bookingId: booking.id }));
+    const undo = (/** @type {string} */ name) => changeButton("plain", [t("door.undo")], name, booking);
+    let actions = [hasStarted && changeButton("plain", [t("door.absent")], "markNoShow", booking), enter()];
     if (booking.status !== "CONFIRMED") actions = [h("span", { class: "tag wait" }, icon("clock"), t("door.held"))];
-    else if (booking.attendance === "CHECKED_IN") actions = [undo("undoCheckIn"), h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known?.slot.timeZone ?? deviceZone))];
-    else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("door.absentTag")), enter()];
-    const groups = (booking.user.groups ?? []).join(", ");
-    return h("li", { "data-key": booking.id }, h("p", null, booking.user.name, groups && h("br"), groups && h("span", { class: "small soft" }, groups)), h("div", { class: "row" }, actions));
+    else if (booking.attendance === "CHECKED_IN") actions = [undo("undoCheckIn"), h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known.slot.timeZone))];
+    else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("roster.absent")), enter()];
+    return h("li", { "data-key": booking.id }, about(booking.user.name, [booking.user.groups.join(", ")]), h("div", { class: "row" }, actions));
   }
 
   return {
@@ -304,7 +298,7 @@ function meetingOfToday(meetings) {
   const { from, until } = today();
   const todays = meetings.filter((each) => Date.parse(each.endTime) > Date.parse(from) && Date.parse(each.startTime) < Date.parse(until));
   const isAhead = (/** @type {any} */ each) => Date.parse(each.endTime) > now();
-  return todays.find(isAhead) ?? todays[todays.length - 1] ?? meetings.find(isAhead) ?? meetings[meetings.length - 1];
+  return todays.find(isAhead) ?? todays.at(-1) ?? meetings.find(isAhead) ?? meetings.at(-1);
 }
 
 /** Return a booking with its attendance in the one meeting that was asked for. @param {any} booking */

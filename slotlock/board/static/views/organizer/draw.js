@@ -145,7 +145,7 @@ export function openDraw(campaignId) {
       all.length
         ? countTable({ "aria-labelledby": "demand" }, columns, all.map((/** @type {any} */ each) => [each.slotId, h("a", { href: `#/course/${each.slotId}` }, each.slot?.title ?? "–"), number(each.slot?.capacity ?? 0), number(each.wishes), number(each.firstWishes)]))
         : h("p", { class: "soft" }, t("draw.noWishes")),
-    ], { actions: all.length > 0 && button("second", t("draw.saveDemand"), save) });
+    ], { actions: all.length > 0 && button("second", t("csv.save"), save) });
   }
 
   function previewSection() {

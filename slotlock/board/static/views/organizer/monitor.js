@@ -197,7 +197,7 @@ export function openMonitor(campaignId) {
       !unplaced && groups.length > 0 && h("dl", { class: "facts" }, groups.flatMap((each) => [h("dt", null, each.group), h("dd", null, number(each.count))])),
       unplaced && names(unplaced),
       unplacedState && unplacedState !== "loading" && failure(unplacedState, showUnplaced),
-      h("div", { class: "row" }, button("second", [t(unplacedState === "loading" ? "monitor.reading" : unplaced ? "monitor.again" : "monitor.names"), whose(t("monitor.unplaced"))], showUnplaced), unplaced && unplaced.length > 0 && button("plain", t("monitor.csv"), saveUnplaced), unplaced && button("plain", t("monitor.hide"), () => {
+      h("div", { class: "row" }, button("second", [t(unplacedState === "loading" ? "monitor.reading" : unplaced ? "monitor.again" : "monitor.names"), whose(t("monitor.unplaced"))], showUnplaced), unplaced && unplaced.length > 0 && button("plain", t("csv.save"), saveUnplaced), unplaced && button("plain", t("monitor.hide"), () => {
         unplaced = null;
         redraw();
       })),

@@ -49,7 +49,7 @@ function changeHelp({ id, title }) {
 /** @param {any[]} slots @param {any} found @returns {Check} */
 function placesCheck(slots, { places, userCount }) {
   if (!slots.length) return check("bad", t("check.noSlots"), addHelp());
-  if (!userCount) return check("late", t("check.nobody"), [t("orga.people"), "#/people"]);
+  if (!userCount) return check("late", t("check.nobody"), [t("people.title"), "#/people"]);
   const text = t("check.places", { courses: t("orga.courses", { count: courseCount(slots) }), places: t("check.placeCount", { count: places }), count: userCount });
   return userCount > places ? check("late", t("check.tooFew", { text, count: userCount - places }), addHelp()) : check("good", text);
 }

@@ -58,7 +58,7 @@ export function roster(slotId, reload) {
       h("div", { class: "row" }, slot.remaining > 0
         ? [actions.button(key, "second", [t("action.book"), name], () => change(key, "bookSlot", { input }, t("roster.booked", { name: user.name }))),
             actions.button(`hold ${user.id}`, "plain", [t("roster.hold"), name.cloneNode(true)], () => change(`hold ${user.id}`, "bookSlot", { input: { ...input, hold: true } }, t("roster.booked", { name: user.name })))]
-        : actions.button(key, "second", [t("action.join"), name], () => change(key, "joinWaitlistFor", { slotId, userId: user.id }, t("roster.waits")))),
+        : actions.button(key, "second", [t("action.join"), name], () => change(key, "joinWaitlist", { slotId, userId: user.id }, t("roster.waits")))),
       actions.problem(key),
       actions.problem(`hold ${user.id}`),
     ];
@@ -142,7 +142,7 @@ export function roster(slotId, reload) {
       "li",
       { "data-key": entry.id },
       h("p", null, h("strong", null, `${entry.position}. ${name}`), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-      entry.user && actions.askingButton(key, [t("roster.takeOff"), whose(name)], t("roster.takeOffQuestion", { name }), t("roster.takeOff"), () => change(key, "leaveWaitlistFor", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })), "plain quiet"),
+      entry.user && actions.askingButton(key, [t("roster.takeOff"), whose(name)], t("roster.takeOffQuestion", { name }), t("roster.takeOff"), () => change(key, "leaveWaitlist", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })), "plain quiet"),
     );
   }
 

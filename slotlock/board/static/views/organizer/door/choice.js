@@ -7,6 +7,7 @@ import { bones, failure, notice } from "../../../parts.js";
 import { whereOf } from "../../../rows.js";
 import { readAll } from "../../../store.js";
 import { dayOf, deviceZone, t, timeOf } from "../../../text.js";
+import { about } from "../people/parts.js";
 
 /** Return when today begins and ends on this device, by the server's clock. */
 export function today() {
@@ -41,7 +42,7 @@ export function openChoice() {
     return h(
       "li",
       { "data-key": slot.id },
-      h("p", null, h("a", { href: `#/door/${slot.id}` }, h("strong", null, slot.title)), h("br"), h("span", { class: "soft" }, [time, whereOf(slot)].filter(Boolean).join(" · "))),
+      about(h("a", { href: `#/door/${slot.id}` }, h("strong", null, slot.title)), [time, whereOf(slot)]),
       h("span", { class: "soft" }, t("door.expected", { count })),
     );
   }

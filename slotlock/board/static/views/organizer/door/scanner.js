@@ -9,70 +9,67 @@ const LOOK_MS = 150;
 const FORGET_MS = 2500;
 const CORNERS = "M4 24V10a6 6 0 0 1 6-6h14M76 4h14a6 6 0 0 1 6 6v14M96 76v14a6 6 0 0 1-6 6H76M24 96H10a6 6 0 0 1-6-6V76";
 
-/** A camera that calls `onCode` with each code it sees. */
-export class Scanner {
+/** Return a camera that calls `onCode` with each code it sees. @param {(code: string) => void} onCode */
+export function openScanner(onCode) {
+  const Detector = /** @type {any} */ (globalThis).BarcodeDetector;
+  const detector = Detector && navigator.mediaDevices ? new Detector({ formats: ["qr_code"] }) : null;
   /** @type {MediaStream | null} */
-  stream = null;
+  let stream = null;
   /** Why there is no picture: a key of a text. */
-  problem = "";
-  facing = "environment";
-  lastCode = "";
-  seenAt = 0;
+  let problem = "";
+  let facingMode = "environment";
+  let lastCode = "";
+  let seenAt = 0;
+  /** @type {any} */
+  let timer;
 
-  /** @param {(code: string) => void} onCode */
-  constructor(onCode) {
-    this.onCode = onCode;
-    const Detector = /** @type {any} */ (globalThis).BarcodeDetector;
-    this.detector = Detector && navigator.mediaDevices ? new Detector({ formats: ["qr_code"] }) : null;
-  }
-
-  async start() {
-    this.stop();
+  async function start() {
+    stop();
     try {
-      this.stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: this.facing } });
-      this.problem = "";
+      stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode } });
+      problem = "";
     } catch (error) {
-      this.problem = /** @type {any} */ (error).name === "NotAllowedError" ? "door.cameraDenied" : "door.cameraMissing";
+      problem = /** @type {any} */ (error).name === "NotAllowedError" ? "door.cameraDenied" : "door.cameraMissing";
     }
     redraw();
-    this.look();
+    look();
   }
 
-  async look() {
-    clearTimeout(this.timer);
-    if (!this.stream) return;
+  async function look() {
+    clearTimeout(timer);
+    if (!stream) return;
     const video = /** @type {HTMLVideoElement | null} */ (document.getElementById("camera"));
-    if (video && video.srcObject !== this.stream) {
-      video.srcObject = this.stream;
+    if (video && video.srcObject !== stream) {
+      video.srcObject = stream;
       await video.play().catch(() => null);
     }
-    const codes = video?.readyState ? await this.detector.detect(video).catch(() => []) : [];
-    const code = codes[0]?.rawValue ?? "";
-    if (code && (code !== this.lastCode || Date.now() - this.seenAt > FORGET_MS)) this.onCode(code);
-    if (code) {
-      this.lastCode = code;
-      this.seenAt = Date.now();
+    const [found] = video?.readyState ? await detector.detect(video).catch(() => []) : [];
+    if (found) {
+      const code = found.rawValue;
+      const isNew = code !== lastCode || Date.now() - seenAt > FORGET_MS;
+      lastCode = code;
+      seenAt = Date.now();
+      if (isNew) onCode(code);
     }
-    this.timer = setTimeout(() => this.look(), LOOK_MS);
+    timer = setTimeout(look, LOOK_MS);
   }
 
-  stop() {
-    clearTimeout(this.timer);
-    for (const track of this.stream?.getTracks() ?? []) track.stop();
-    this.stream = null;
+  function stop() {
+    clearTimeout(timer);
+    for (const track of stream?.getTracks() ?? []) track.stop();
+    stream = null;
+    redraw();
   }
 
-  turn() {
-    this.facing = this.facing === "environment" ? "user" : "environment";
-    this.start();
+  function turn() {
+    facingMode = facingMode === "user" ? "environment" : "user";
+    start();
   }
 
   /** Return the picture with its buttons, or why there is none. */
-  render() {
-    if (!this.detector) return [notice("", "code", t("door.noCamera"))];
-    if (!this.stream) {
-      return [this.problem && notice("wait", "warning", t(this.problem)), h("p", null, button("second", t("door.startCamera"), () => this.start()))];
-    }
+  function render() {
+    if (!detector) return notice("", "code", t("door.noCamera"));
+    if (!stream) return [problem && notice("wait", "warning", t(problem)), h("p", null, button("second", t("door.startCamera"), start))];
     return [
       h(
         "div",
@@ -81,10 +78,9 @@ export class Scanner {
         svg("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" }, svg("path", { d: CORNERS })),
         h("p", null, t("door.hold")),
       ),
-      h("div", { class: "row" }, button("plain", t("door.otherCamera"), () => this.turn()), button("plain", t("door.stopCamera"), () => {
-        this.stop();
-        redraw();
-      })),
+      h("div", { class: "row" }, button("plain", t("door.otherCamera"), turn), button("plain", t("door.stopCamera"), stop)),
     ];
   }
+
+  return { isOn: () => Boolean(stream), stop, render };
 }

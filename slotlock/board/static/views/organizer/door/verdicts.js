@@ -3,37 +3,41 @@
 import { codeOf } from "../../../client.js";
 import { reason } from "../../../bookings.js";
 import { now } from "../../../clock.js";
-import { whereOf } from "../../../rows.js";
-import { dateKey, dayOf, errorText, shortOf, t, timeOf } from "../../../text.js";
+import { opening, whereOf } from "../../../rows.js";
+import { dayOf, errorText, shortOf, t, timeOf } from "../../../text.js";
 
 /** From so long before the start on, it is the normal case that somebody comes in. */
 const IN_TIME_MS = 60 * 60_000;
 
-/** @typedef {{kind: "yours" | "wait" | "stop", title: string, line: string, undo?: {name: string, booking: any}}} Verdict */
+/** @typedef {{kind: "yours" | "wait" | "stop", title: string, line: string, undo?: false | {name: string, booking: any}}} Verdict */
 
 /**
  * Return the verdict of a check-in. The API records people up to twelve hours before the start, and the door says if one is early.
  * @param {any} result
- * @param {{startTime: string, zone: string}} meeting with the zone of the slot
+ * @param {string} startTime of the meeting
+ * @param {string} zone of the slot
  * @param {string} count of those who are here
  * @returns {Verdict}
  */
-export function verdictOf(result, { startTime, zone }, count) {
+export function verdictOf(result, startTime, zone, count) {
   const { booking, slot } = result;
-  const name = booking?.user?.name ?? "";
+  const name = booking?.user.name ?? "";
   const undo = { name: "undoCheckIn", booking };
-  if (result.__typename === "CheckedIn" && Date.parse(startTime) - now() > IN_TIME_MS) return { kind: "wait", title: name, line: t("door.soon", { time: dateKey(startTime, zone) === dateKey(new Date(now()), zone) ? timeOf(startTime, zone) : shortOf(startTime, zone) }), undo };
-  if (result.__typename === "CheckedIn") return { kind: "yours", title: name, line: [(booking.user.groups ?? []).join(", "), count].filter(Boolean).join(" · "), undo };
-  if (result.__typename === "AlreadyCheckedIn") {
-    const line = t("door.since", { name, time: timeOf(result.checkedInAt, zone), by: result.checkedInBy?.name ?? "–" });
-    return { kind: "wait", title: t("door.already"), line, undo };
+  switch (result.__typename) {
+    case "CheckedIn":
+      if (Date.parse(startTime) - now() > IN_TIME_MS) return { kind: "wait", title: name, line: t("door.soon", { time: opening(Date.parse(startTime), zone) }), undo };
+      return { kind: "yours", title: name, line: [booking.user.groups.join(", "), count].filter(Boolean).join(" · "), undo };
+    case "AlreadyCheckedIn":
+      return { kind: "wait", title: t("door.already"), line: t("door.since", { name, time: timeOf(result.checkedInAt, zone), by: result.checkedInBy?.name ?? "–" }), undo };
+    case "WrongSlot":
+      return { kind: "stop", title: t("door.wrong"), line: t("door.wrongLine", { name, title: slot.title, where: whereOf(slot) || "–", time: shortOf((slot.meetings[0] ?? slot).startTime, slot.timeZone) }) };
+    case "CheckInNotOpen":
+      return { kind: "wait", title: t("door.early"), line: t("door.earlyLine", { day: dayOf(result.opensAt, slot.timeZone), time: timeOf(result.opensAt, slot.timeZone) }) };
+    case "NotConfirmed":
+      return { kind: "stop", title: t("door.notBooked"), line: t("door.notBookedLine", { name, title: slot.title }) };
+    default:
+      return { kind: "stop", title: t("door.no"), line: reason(result) };
   }
-  if (result.__typename === "WrongSlot") {
-    return { kind: "stop", title: t("door.wrong"), line: t("door.wrongLine", { name, title: slot.title, where: whereOf(slot) || "–", time: shortOf((slot.meetings[0] ?? slot).startTime, slot.timeZone) }) };
-  }
-  if (result.__typename === "CheckInNotOpen") return { kind: "wait", title: t("door.early"), line: t("door.earlyLine", { day: dayOf(result.opensAt, slot.timeZone), time: timeOf(result.opensAt, slot.timeZone) }) };
-  if (result.__typename === "NotConfirmed") return { kind: "stop", title: t("door.notBooked"), line: t("door.notBookedLine", { name, title: slot.title }) };
-  return { kind: "stop", title: t("door.no"), line: reason(result) };
 }
 
 /** Return the verdict of a request without an answer. @param {unknown} caught @param {any} booking of the last list, if it is there @returns {Verdict} */

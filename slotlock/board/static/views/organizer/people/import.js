@@ -5,7 +5,8 @@ import { h, redraw } from "../../../kernel.js";
 import { button, icon, notice } from "../../../parts.js";
 import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post } from "../files.js";
-import { back, messageOf } from "./parts.js";
+import { section } from "../parts.js";
+import { about, back, messageOf, userLink } from "./parts.js";
 import { isWorkbook, workbookToCsv } from "./xlsx.js";
 
 export function openImport() {
@@ -17,9 +18,7 @@ export function openImport() {
   let problems = [];
   let problemCount = 0;
   let error = "";
-  /** The accounts that somebody registered, and what happens to them, by line. @type {any[]} */
-  let registered = [];
-  /** @type {Map<number, string>} */
+  /** What happens to the accounts that somebody registered, by line. @type {Map<number, string>} */
   const choices = new Map();
   let isSending = false;
 
@@ -57,7 +56,7 @@ export function openImport() {
     redraw();
     try {
       const { ok, text } = await post(`/users/import?dryRun=${isDryRun}${linesOf("claim")}${linesOf("vouch")}`, file.content);
-      if (ok) ({ selfRegistered: registered } = report = JSON.parse(text));
+      if (ok) report = JSON.parse(text);
       else if (text.includes('"problems"')) ({ problems, problemCount } = JSON.parse(text));
       else error = messageOf(text);
       if (!ok) report = null;
@@ -74,68 +73,50 @@ export function openImport() {
     return h("dl", { class: "numbers" }, shown.map((name) => h("div", null, h("dt", null, t(`people.${name}${report.dryRun ? "" : "Now"}`)), h("dd", null, number(report[name])))));
   }
 
-  function ignoredPart() {
-    return report.ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: report.ignoredColumns.join(", ") }));
-  }
-
   /** @param {any} account */
-  function choice({ line, email }) {
+  function registeredRow(account) {
+    const { line, email, name } = account;
     const options = ["", "vouch", ...(me?.role === "ADMIN" ? ["claim"] : [])].map((each) => h("option", { value: each, selected: each === (choices.get(line) ?? "") }, t(`people.${each || "leave"}`)));
-    return h("select", { class: "input", "aria-label": email, onchange: (/** @type {any} */ event) => {
+    return h("li", null, about(userLink({ id: account.userId }, h("strong", null, email)), [t("people.registeredLine", { line, name, day: dayOf(account.registeredAt, deviceZone) })]), report.dryRun && h("select", { class: "input", "aria-label": email, onchange: (/** @type {any} */ event) => {
       choices.set(line, event.target.value);
       redraw();
-    } }, options);
+    } }, options));
   }
 
   function registeredPart() {
-    if (!registered.length) return null;
-    const rows = registered.map((each) =>
-      h("li", null, h("p", null, h("a", { href: `#/people/${each.userId}` }, h("strong", null, each.email)), h("br"), h("span", { class: "small soft" }, t("people.registeredLine", { line: each.line, name: each.name, day: dayOf(each.registeredAt, deviceZone) }))), report.dryRun && choice(each)));
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "registered" },
-      h("h2", { id: "registered" }, t("people.part.registered")),
+    return section("registered", t("people.part.registered"), [
       h("p", { class: "soft" }, t("people.registeredLines")),
       report.dryRun && h("p", null, button("second", t("people.vouchForAll"), () => {
-        for (const each of registered) choices.set(each.line, "vouch");
+        for (const each of report.selfRegistered) choices.set(each.line, "vouch");
         redraw();
       })),
-      h("ul", { class: "frame list" }, rows),
-    );
+      h("ul", { class: "frame list" }, report.selfRegistered.map(registeredRow)),
+    ]);
   }
 
   function problemsPart() {
-    return h(
-      "section",
-      { class: "stack", "aria-labelledby": "problems" },
-      h("h2", { id: "problems" }, t("people.problems", { count: problemCount, shown: number(problemCount) })),
+    return section("problems", t("people.problems", { count: problemCount, shown: number(problemCount) }), [
       h("p", { class: "soft" }, t("people.problemsHelp")),
       h("ol", { class: "frame list" }, problems.map(({ line, lines = [line], count = 1, header, message, code, values }) => {
         const more = count - lines.length;
         return h("li", null, icon("warning", "bad"), h("p", null, h("strong", null, t("people.lines", { count, lines: lines.join(", ") }), more > 0 && t("people.moreLines", { count: more })), header && ` · ${header}`, h("br"), t(`import.${code}`, values, message)));
       })),
-    );
+    ]);
   }
 
   function result() {
-    if (!report) return [];
-    if (!report.dryRun) {
-      return [
-        notice("yours", "tick", t("people.imported", { name: file?.name }), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
-        counts(),
-        ignoredPart(),
-        registeredPart(),
-      ];
-    }
+    const { dryRun, ignoredColumns, selfRegistered } = report;
     const changes = report.created + report.updated + [...choices.values()].filter(Boolean).length;
     return [
-      h("h2", null, t("people.preview", { name: file?.name })),
+      dryRun
+        ? h("h2", null, t("people.preview", { name: file?.name }))
+        : notice("yours", "tick", t("people.imported", { name: file?.name }), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
       counts(),
-      ignoredPart(),
-      registeredPart(),
-      changes
+      ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: ignoredColumns.join(", ") })),
+      selfRegistered.length > 0 && registeredPart(),
+      dryRun && (changes
         ? h("p", null, button("big", t(isSending ? "people.importing" : "people.importNow", { count: changes, shown: number(changes) }), () => send(false), { "aria-disabled": isSending && "true" }))
-        : !registered.length && notice("", "tick", t("people.nothingToDo")),
+        : !selfRegistered.length && notice("", "tick", t("people.nothingToDo"))),
     ];
   }
 
@@ -151,7 +132,7 @@ export function openImport() {
       h("p", { class: "vh", role: "status" }, isSending ? t("people.checking") : report ? t(report.dryRun ? "people.checked" : "people.imported", { name: file?.name }) : ""),
       isSending && !report && h("p", { class: "soft" }, t("people.checking")),
       problems.length > 0 && problemsPart(),
-      ...result(),
+      report && result(),
     ],
   };
 }

@@ -6,8 +6,9 @@ import { h, list, redraw } from "../../../kernel.js";
 import { button, field, notice } from "../../../parts.js";
 import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post, readCsv, saveCsv } from "../files.js";
-import { back, copied, copyButton, invitationLink, messageOf } from "./parts.js";
-import { MailProgress } from "./progress.js";
+import { checkbox } from "../inputs.js";
+import { about, back, copied, copyButton, invitationLink, messageOf } from "./parts.js";
+import { mailProgress } from "./progress.js";
 
 /** The links that were created last: nobody can read them a second time. @type {Record<string, string>[] | null} */
 let invitations = null;
@@ -20,8 +21,7 @@ export function openInvitations() {
   let groupError = "";
   let isSending = false;
   let wantsMail = true;
-  const progress = new MailProgress();
-  progress.load();
+  const progress = mailProgress();
   const byMail = () => Boolean(site.sendsMail) && wantsMail;
 
   /** @param {any} event */
@@ -35,9 +35,10 @@ export function openInvitations() {
     redraw();
     try {
       const { ok, status, text } = await post(`/users/invitations?separator=comma&mail=${byMail()}${group && `&group=${encodeURIComponent(group)}`}`);
-      if (ok) invitations = readCsv(text);
-      if (ok) progress.load();
-      else if (status === 400) groupError = messageOf(text);
+      if (ok) {
+        invitations = readCsv(text);
+        progress.load();
+      } else if (status === 400) groupError = messageOf(text);
       else error = messageOf(text);
     } catch (caught) {
       error = errorText(codeOf(caught));
@@ -52,22 +53,21 @@ export function openInvitations() {
   }
 
   function links() {
-    if (!invitations) return [];
-    if (!invitations.length) return [notice("yours", "tick", t(byMail() ? "people.allInvited" : "people.allHavePasswords"))];
-    const until = dayOf(invitations[0].expires_at, deviceZone);
+    if (!invitations) return null;
+    if (!invitations.length) return notice("yours", "tick", t(byMail() ? "people.allInvited" : "people.allHavePasswords"));
     const shown = invitations.filter((each) => each.token);
     const mailed = invitations.length - shown.length;
-    const sent = mailed > 0 && notice("yours", "tick", t("people.mailed", { count: mailed, shown: number(mailed) }));
-    if (!shown.length) return [sent];
     return [
-      sent,
-      h("h2", null, t("people.linkCount", { count: shown.length, shown: number(shown.length) })),
-      notice("wait", "warning", t("people.linksOnce", { until }), button("", t("people.saveLinks"), save)),
-      list("ul", { class: "frame list" }, shown.map((each) => ({
-        key: each.token,
-        signature: String(copied === invitationLink(each.token)),
-        build: () => h("li", null, h("p", null, h("strong", null, each.name), h("br"), h("span", { class: "small soft" }, [each.email || each.username, each.groups].filter(Boolean).join(" · "))), copyButton(invitationLink(each.token), each.name)),
-      }))),
+      mailed > 0 && notice("yours", "tick", t("people.mailed", { count: mailed, shown: number(mailed) })),
+      shown.length > 0 && [
+        h("h2", null, t("people.linkCount", { count: shown.length, shown: number(shown.length) })),
+        notice("wait", "warning", t("people.linksOnce", { until: dayOf(shown[0].expires_at, deviceZone) }), button("", t("csv.save"), save)),
+        list("ul", { class: "frame list" }, shown.map((each) => {
+          const link = invitationLink(each.token);
+          const build = () => h("li", null, about(h("strong", null, each.name), [each.email || each.username, each.groups]), copyButton(link, each.name));
+          return { key: link, signature: String(copied === link), build };
+        })),
+      ],
     ];
   }
 
@@ -81,16 +81,13 @@ export function openInvitations() {
         "form",
         { class: "sheet stack", onsubmit: submit, novalidate: true },
         field("group", t("people.onlyGroup"), { autocomplete: "off" }, groupError),
-        site.sendsMail && h("label", { class: "check" }, h("input", { type: "checkbox", name: "mail", checked: wantsMail, onchange: (/** @type {any} */ event) => {
-          wantsMail = event.target.checked;
-          redraw();
-        } }), t("people.byMail")),
+        site.sendsMail && checkbox("check", t("people.byMail"), wantsMail, (isChecked) => (wantsMail = isChecked)),
         h("p", null, h("button", { class: "btn", "aria-disabled": isSending && "true" }, t(isSending ? "people.creating" : byMail() ? "people.sendInvitations" : "people.createLinks"))),
       ),
       error && notice("stop", "warning", error),
-      ...links(),
+      links(),
       progress.render(),
     ],
-    leave: () => progress.leave(),
+    leave: progress.leave,
   };
 }

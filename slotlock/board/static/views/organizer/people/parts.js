@@ -9,6 +9,16 @@ export function back() {
   return h("p", null, h("a", { href: "#/people" }, t("people.backToList")));
 }
 
+/** Return a link to a person. @param {any} user @param {any} [text] */
+export function userLink(user, text = user.name) {
+  return h("a", { href: `#/people/${user.id}` }, text);
+}
+
+/** Return what an entry of a list is about: its name, and below it what else is known. @param {any} name @param {any[]} facts */
+export function about(name, facts) {
+  return h("p", null, name, h("br"), h("span", { class: "small soft" }, facts.filter(Boolean).join(" · ")));
+}
+
 /** Return what is unusual about an account. @param {any} user */
 export function personTags(user) {
   return [
@@ -16,7 +26,7 @@ export function personTags(user) {
     user.erased ? h("span", { class: "tag over" }, t("people.erased")) : !hasSignedIn(user) && h("span", { class: "tag wait" }, t("people.noPassword")),
     user.selfRegistered && h("span", { class: "tag wait" }, t("people.selfRegistered")),
     user.emailUndeliverableSince && h("span", { class: "tag stop" }, icon("warning"), t("people.undeliverable")),
-    user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.bannedTag")),
+    user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.banned")),
   ];
 }
 
@@ -46,7 +56,7 @@ export let copied = "";
 
 /** @param {string} link @param {string} name whose link it is */
 export function copyButton(link, name) {
-  return button("second", [t(copied === link ? "people.copied" : "people.copy"), name && whose(name)], async () => {
+  return button("second", [t(copied === link ? "feed.copied" : "feed.copy"), name && whose(name)], async () => {
     await navigator.clipboard?.writeText(link).then(() => (copied = link), () => null);
     redraw();
   });

@@ -3,7 +3,6 @@
 
 const END_OF_DIRECTORY = 0x06054b50;
 const DEFLATED = 8;
-const RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
 /** Whether a file is a zip file, as workbooks are. @param {ArrayBuffer} file */
 export function isWorkbook(file) {
@@ -17,23 +16,23 @@ export function isWorkbook(file) {
  */
 export async function workbookToCsv(file) {
   const read = directory(file);
-  const workbook = parse(await read("xl/workbook.xml"));
-  const id = workbook.getElementsByTagNameNS("*", "sheet")[0].getAttributeNS(RELATIONSHIPS, "id");
-  const links = [...parse(await read("xl/_rels/workbook.xml.rels")).getElementsByTagNameNS("*", "Relationship")];
-  const target = links.find((each) => each.getAttribute("Id") === id)?.getAttribute("Target") ?? "";
+  const attributes = [.../** @type {Element} */ (parse(await read("xl/workbook.xml")).querySelector("sheet")).attributes];
+  const id = attributes.find((each) => each.localName === "id")?.value;
+  const links = parse(await read("xl/_rels/workbook.xml.rels"));
+  const target = links.querySelector(`[Id="${id}"]`)?.getAttribute("Target") ?? "";
   const sheet = parse(await read(target.startsWith("/") ? target.slice(1) : `xl/${target}`));
   const strings = parse(await read("xl/sharedStrings.xml").catch(() => "<sst/>"));
-  const shared = [...strings.getElementsByTagNameNS("*", "si")].map(textOf);
+  const shared = [...strings.querySelectorAll("si")].map(textOf);
   /** @type {string[][]} */
   const rows = [];
-  for (const row of sheet.getElementsByTagNameNS("*", "row")) {
+  for (const row of sheet.querySelectorAll("row")) {
     const number = Number(row.getAttribute("r") ?? rows.length + 1);
     while (rows.length < number) rows.push([]);
     const cells = rows[number - 1];
-    for (const cell of row.getElementsByTagNameNS("*", "c")) {
+    for (const cell of row.querySelectorAll("c")) {
       const column = columnOf(cell.getAttribute("r")) ?? cells.length;
       while (cells.length < column) cells.push("");
-      const value = cell.getElementsByTagNameNS("*", "v")[0]?.textContent ?? "";
+      const value = cell.querySelector("v")?.textContent ?? "";
       cells[column] = cell.getAttribute("t") === "s" ? (shared[Number(value)] ?? "") : value || textOf(cell);
     }
   }
@@ -45,8 +44,7 @@ export async function workbookToCsv(file) {
 
 /** Return the text of a string, without how it is pronounced. @param {Element} element */
 function textOf(element) {
-  const texts = [...element.getElementsByTagNameNS("*", "t")].filter((each) => each.parentElement?.localName !== "rPh");
-  return texts.map((each) => each.textContent).join("");
+  return [...element.querySelectorAll(":not(rPh) > t")].map((each) => each.textContent).join("");
 }
 
 /** Return the index of a column: 0 of A1, 27 of AB3. @param {string | null} reference */
