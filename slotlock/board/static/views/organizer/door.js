@@ -263,7 +263,7 @@ function openDoorOf(slotId) {
       ),
       h("div", { class: "row" }, checkbox("chip", t("door.missing", { count: left }), isMissingOnly, (isChecked) => (isMissingOnly = isChecked)), checkbox("check", t("door.loud"), isLoud(), setLoud)),
       shown.length ? list("ol", { class: "frame list" }, shown.map((/** @type {any} */ booking) => ({ key: booking.id, signature: JSON.stringify([booking, hasStarted]), build: () => row(booking, hasStarted) }))) : notice("", "list", t(known.roster.length ? "door.noName" : "door.empty")),
-      hasStarted && left > 0 && askOnce("absent", "plain", { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("form.back") }, markAll),
+      hasStarted && left > 0 && askOnce(`absent ${slotId}`, "plain", { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("form.back") }, markAll),
     );
   }
 

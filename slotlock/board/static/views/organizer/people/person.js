@@ -68,7 +68,9 @@ export function openPerson(userId) {
   }
 
   async function ban() {
-    if (await banForm.send("banUser", () => ({ id: user.id, reason: banForm.text("reason") }))) await load();
+    if (!(await banForm.send("banUser", () => ({ id: user.id, reason: banForm.text("reason") })))) return;
+    banForm.set("reason", "");
+    await load();
   }
 
   /** Send a change of the account; returns null if it did not work. @param {string} name @param {Record<string, any>} variables */
@@ -186,7 +188,7 @@ export function openPerson(userId) {
             user.selfRegistered ? registeredPart() : accountPart(),
             signinPart(),
             !isSelf && banPart(),
-            !isSelf && isAdmin() && section("erase", h("p", { class: "soft" }, t("people.eraseHelp")), askOnce("erase", "final", { label: t("people.erase"), question: t("people.eraseAsk", { name: user.name }), yes: t("people.eraseYes"), no: t("form.back") }, erase)),
+            !isSelf && isAdmin() && section("erase", h("p", { class: "soft" }, t("people.eraseHelp")), askOnce(`erase ${user.id}`, "final", { label: t("people.erase"), question: t("people.eraseAsk", { name: user.name }), yes: t("people.eraseYes"), no: t("form.back") }, erase)),
           ]
         : notice("", "lock", t(user.erased ? "people.erasedHelp" : "people.adminOnly")),
     ];
