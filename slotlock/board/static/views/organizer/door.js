@@ -4,7 +4,7 @@ import { reason } from "../../bookings.js";
 import { now } from "../../clock.js";
 import { codeOf, me, onSession, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
-import { askOnce, bones, button, failure, field, icon, notice, whose } from "../../parts.js";
+import { askOnce, bones, button, checkbox, failure, field, icon, notice, whose } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { tab } from "../../storage.js";
 import { readAll } from "../../store.js";
@@ -14,7 +14,7 @@ import { openScanner } from "./door/scanner.js";
 import { isLoud, setLoud, signal } from "./door/signals.js";
 import { failed, verdictOf } from "./door/verdicts.js";
 import { whenOf } from "./forms/localtime.js";
-import { checkbox, choice } from "./inputs.js";
+import { choice } from "./parts.js";
 import { about } from "./people/parts.js";
 
 const STORED = "slotlock.door.";
@@ -261,7 +261,7 @@ function openDoorOf(slotId) {
           if (!CODE.test(text)) redraw();
         } }),
       ),
-      h("div", { class: "row" }, checkbox("chip", t("door.missing", { count: left }), isMissingOnly, (isChecked) => (isMissingOnly = isChecked)), checkbox("check", t("door.loud"), isLoud(), setLoud)),
+      h("div", { class: "row" }, checkbox("chip", t("door.missing", { count: left }), { checked: isMissingOnly }, (isChecked) => (isMissingOnly = isChecked)), checkbox("check", t("door.loud"), { checked: isLoud() }, setLoud)),
       shown.length ? list("ol", { class: "frame list" }, shown.map((/** @type {any} */ booking) => ({ key: booking.id, signature: JSON.stringify([booking, hasStarted]), build: () => row(booking, hasStarted) }))) : notice("", "list", t(known.roster.length ? "door.noName" : "door.empty")),
       hasStarted && left > 0 && askOnce(`absent ${slotId}`, "plain", { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("form.back") }, markAll),
     );

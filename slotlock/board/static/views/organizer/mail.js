@@ -7,7 +7,7 @@ import { bones, failure, notice } from "../../parts.js";
 import { LANGUAGES, deviceZone, language, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { whenOf } from "./forms/localtime.js";
-import { choice } from "./inputs.js";
+import { choice } from "./parts.js";
 import { pages } from "./pages.js";
 import { userLink } from "./people/parts.js";
 import { STATES, STATE_TAGS } from "./people/progress.js";

@@ -1,7 +1,7 @@
 // @ts-check
-/** Parts that several views for organizers show: sections, tables, how full a course is, the zone of its times. */
-import { h, svg } from "../../kernel.js";
-import { button } from "../../parts.js";
+/** Parts that several views for organizers show: sections, tables, how full a course is, the zone of its times, choices. */
+import { h, redraw, svg } from "../../kernel.js";
+import { button, field } from "../../parts.js";
 import { deviceZone, t } from "../../text.js";
 
 /**
@@ -61,4 +61,14 @@ export function level(taken, all) {
 /** Name the zone of times, if it is not that of the device. @param {string} zone */
 export function zoneNote(zone) {
   return zone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone.replace(/_/g, " ") }));
+}
+
+/** Return a choice of some values. @param {string} id @param {string} label @param {Array<[string, string]>} options @param {string} chosen @param {(value: string) => any} onset */
+export function choice(id, label, options, chosen, onset) {
+  const children = options.map(([value, text]) => h("option", { value, selected: value === chosen }, text));
+  const onchange = (/** @type {any} */ event) => {
+    onset(event.target.value);
+    redraw();
+  };
+  return field(id, label, { tag: "select", children, onchange });
 }

@@ -2,9 +2,8 @@
 /** Everybody with an account: find, and go on to one person, a file or the invitations. */
 import { run } from "../../client.js";
 import { h } from "../../kernel.js";
-import { field, notice } from "../../parts.js";
+import { checkbox, field, notice } from "../../parts.js";
 import { number, t } from "../../text.js";
-import { checkbox } from "./inputs.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
@@ -43,7 +42,7 @@ function openPeopleList() {
 
   /** @param {"banned" | "withoutPassword" | "selfRegistered"} name */
   function chip(name) {
-    return checkbox("chip", t(`people.${name}`), Boolean(filters[name]), (isChecked) => {
+    return checkbox("chip", t(`people.${name}`), { checked: Boolean(filters[name]) }, (isChecked) => {
       filters[name] = isChecked || null;
       people.load();
     });

@@ -2,13 +2,12 @@
 /** Webhooks: a list, a form, the secret once, and the messages with what became of them. */
 import { codeOf, me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
-import { bones, button, failure, hidden, notice } from "../../parts.js";
+import { bones, button, checkbox, failure, hidden, notice } from "../../parts.js";
 import { opening } from "../../rows.js";
 import { readAll } from "../../store.js";
 import { deviceZone, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { Form } from "./forms/form.js";
-import { checkbox } from "./inputs.js";
 import { pages } from "./pages.js";
 import { about, copyButton } from "./people/parts.js";
 import { STATE_TAGS } from "./people/progress.js";
@@ -96,7 +95,7 @@ export function openWebhooks() {
       "fieldset",
       { class: "stack tight", ...current.described("events", "") },
       h("legend", null, h("strong", null, t("webhooks.events"))),
-      h("div", { class: "row" }, usable.map((event) => checkbox("chip", nameOf(event), chosen.has(event), (isChecked) => {
+      h("div", { class: "row" }, usable.map((event) => checkbox("chip", nameOf(event), { checked: chosen.has(event) }, (isChecked) => {
         chosen[isChecked ? "add" : "delete"](event);
         current.set("events", [...chosen]);
       }))),

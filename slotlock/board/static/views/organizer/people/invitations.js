@@ -3,10 +3,9 @@
 import { codeOf, me, onSession } from "../../../client.js";
 import { site } from "../../../app.js";
 import { h, list, redraw } from "../../../kernel.js";
-import { button, field, notice } from "../../../parts.js";
+import { button, checkbox, field, notice } from "../../../parts.js";
 import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post, readCsv, saveCsv } from "../files.js";
-import { checkbox } from "../inputs.js";
 import { about, back, copied, copyButton, invitationLink, messageOf } from "./parts.js";
 import { mailProgress } from "./progress.js";
 
@@ -81,7 +80,7 @@ export function openInvitations() {
         "form",
         { class: "sheet stack", onsubmit: submit, novalidate: true },
         field("group", t("people.onlyGroup"), { autocomplete: "off" }, groupError),
-        site.sendsMail && checkbox("check", t("people.byMail"), wantsMail, (isChecked) => (wantsMail = isChecked)),
+        site.sendsMail && checkbox("check", t("people.byMail"), { checked: wantsMail }, (isChecked) => (wantsMail = isChecked)),
         h("p", null, h("button", { class: "btn", "aria-disabled": isSending && "true" }, t(isSending ? "people.creating" : byMail() ? "people.sendInvitations" : "people.createLinks"))),
       ),
       error && notice("stop", "warning", error),
