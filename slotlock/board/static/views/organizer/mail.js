@@ -88,11 +88,11 @@ function openMails(subject) {
       ...head("mail.title", "mail.texts", "#/mail/texts"),
       heading(),
       h("p", { class: "soft" }, t("mail.help")),
-      choice("state", t("mail.state"), ["", ...STATES].map((each) => [each, t(each ? `mail.state.${each}` : "mail.anyState")]), state, (value) => {
+      h("div", { class: "pair" }, choice("state", t("mail.state"), ["", ...STATES].map((each) => [each, t(each ? `mail.state.${each}` : "mail.anyState")]), state, (value) => {
         state = value;
         retried = "";
         mails.load();
-      }),
+      })),
       state === "FAILED" && mails.nodes()?.some(canRetry) && h("p", { "data-key": "all" }, actions.button("all", "second", [t("mail.retryAll")], retryAll)),
       actions.problem("all"),
       retried && notice("yours", "tick", retried),

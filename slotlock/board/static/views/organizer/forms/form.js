@@ -316,9 +316,9 @@ export class Form {
    * Return the form.
    * @param {string} title
    * @param {any[]} fields
-   * @param {{submit?: string, onsubmit: () => any, oncancel?: () => any, more?: any}} actions
+   * @param {{submit?: string, kind?: string, onsubmit: () => any, oncancel?: () => any, more?: any}} actions with the text and the kind of the button
    */
-  render(title, fields, { submit = t("form.save"), onsubmit, oncancel, more }) {
+  render(title, fields, { submit = t("form.save"), kind = "", onsubmit, oncancel, more }) {
     return h(
       "form",
       { class: "sheet stack loose form", id: this.id("whole"), "data-key": this.id("whole"), novalidate: true, "aria-label": title, onsubmit: (/** @type {Event} */ event) => {
@@ -329,7 +329,7 @@ export class Form {
       fields.flat(),
       this.note && h("div", { class: "notice stop", role: "alert", tabindex: -1 }, icon("warning"), h("p", null, this.note)),
       more,
-      h("div", { class: "row" }, h("button", { class: "btn", "aria-disabled": this.isSending && "true" }, this.isSending ? t("form.sending") : submit), oncancel && button("plain", t("form.cancel"), oncancel)),
+      h("div", { class: "row" }, h("button", { class: `btn ${kind}`, "aria-disabled": this.isSending && "true" }, this.isSending ? t("form.sending") : submit), oncancel && button("plain", t("form.cancel"), oncancel)),
     );
   }
 }

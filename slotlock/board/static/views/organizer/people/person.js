@@ -117,7 +117,7 @@ export function openPerson(userId) {
 
   /** @param {string} part @param {...any} children */
   function section(part, ...children) {
-    return h("section", { class: "sheet stack", "aria-labelledby": `part-${part}`, "data-key": part }, h("h2", { id: `part-${part}` }, t(`people.part.${part}`)), children, outcome(part));
+    return h("section", { class: "sheet stack form", "aria-labelledby": `part-${part}`, "data-key": part }, h("h2", { id: `part-${part}` }, t(`people.part.${part}`)), children, outcome(part));
   }
 
   function accountPart() {
@@ -168,7 +168,7 @@ export function openPerson(userId) {
 
   function banPart() {
     if (user.banned) return section("ban", notice("stop", "lock", [t("people.bannedSince", { day: dayOf(user.bannedAt, deviceZone) }), user.banReason && h("br"), user.banReason], button("second", t("people.unban"), act("ban", "unbanUser"))));
-    return banForm.render(t("people.part.ban"), [h("p", { class: "soft" }, t("people.banHelp")), banForm.field("reason", { label: t("people.banReason"), autocomplete: "off" })], { submit: t("people.part.ban"), onsubmit: ban });
+    return banForm.render(t("people.part.ban"), [h("p", { class: "soft" }, t("people.banHelp")), banForm.field("reason", { label: t("people.banReason"), autocomplete: "off" })], { submit: t("people.part.ban"), kind: "final", onsubmit: ban });
   }
 
   function render() {
