@@ -108,9 +108,16 @@ export function usernameField(name) {
   return h("input", { class: "vh", type: "text", autocomplete: "username", value: name ?? "", tabindex: -1, "aria-hidden": "true", readonly: true });
 }
 
-/** Return a part of a page with its heading. @param {string} id @param {string} kind @param {any} heading @param {any[]} content */
-export function section(id, kind, heading, ...content) {
-  return h("section", { class: kind, "aria-labelledby": id, "data-key": id }, h("h2", { id }, heading), content);
+/**
+ * Return a section with its heading.
+ * @param {string} id
+ * @param {any} title
+ * @param {any[]} content
+ * @param {{kind?: string, actions?: any}} [more] its classes, and what stands at the end of the heading
+ */
+export function section(id, title, content, { kind = "stack", actions } = {}) {
+  const heading = h("h2", { id }, title);
+  return h("section", { class: kind, "aria-labelledby": id, "data-key": id }, actions ? h("div", { class: "row" }, heading, h("div", { class: "row push" }, actions)) : heading, content);
 }
 
 /** Return a field for a text to find in names. @param {(text: string) => void} find is given the text in small letters */

@@ -58,7 +58,7 @@ export function calendarFeed() {
     } else if (feed === null) {
       body.push(h("p", null, t("feed.none")), h("div", null, button("second", t("feed.create"), () => request("createCalendarFeed"))));
     }
-    return section("feed", "sheet stack span", t("feed.title"), body);
+    return section("feed", t("feed.title"), body, { kind: "sheet stack span" });
   }
 
   return { button: () => button("second", [icon("week"), t("feed.title")], toggle, { "aria-expanded": String(isOpen) }), panel };

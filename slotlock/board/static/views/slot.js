@@ -167,13 +167,10 @@ export function openSlot(part) {
       ...limits(slot),
       !slot.myBooking && [t("slot.cancel"), cancelUntil(slot) > now() ? t("open.cancelUntil", { time: recent(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack")],
     ];
-    return section(
-      "about",
-      "stack",
-      t("slot.about"),
+    return section("about", t("slot.about"), [
       markdown(slot.description),
       h("dl", { class: "facts" }, facts.flatMap((fact) => (fact ? [h("dt", null, fact[0]), h("dd", null, fact[1])] : []))),
-    );
+    ]);
   }
 
   /** Return who may book how much here. @param {any} slot @returns {Array<[string, any] | false>} */

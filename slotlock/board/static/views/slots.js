@@ -161,7 +161,7 @@ export function openSlots(campaignId) {
 
   /** Return the loud panel before and at the opening. @param {string} heading @param {any} count @param {number} rest of the dashes @param {string} help @param {any[]} items */
   function panel(heading, count, rest, help, items) {
-    const shown = section("opens", "opening", heading, count, h("div", { class: "stack" }, dashes({ class: "minute" }, MINUTE, "rest", 0, rest), h("p", { class: "soft" }, help)), items.length > 0 && h("ul", { class: "ready" }, items));
+    const shown = section("opens", heading, [count, h("div", { class: "stack" }, dashes({ class: "minute" }, MINUTE, "rest", 0, rest), h("p", { class: "soft" }, help)), items.length > 0 && h("ul", { class: "ready" }, items)], { kind: "opening" });
     shown.style.setProperty("--height", `${panelHeight}px`);
     return shown;
   }
@@ -172,7 +172,7 @@ export function openSlots(campaignId) {
     const all = (live.items ?? []).reduce((sum, slot) => sum + slot.capacity, 0);
     const free = (live.items ?? []).reduce((sum, slot) => sum + freePlaces(slot), 0);
     const own = (live.items ?? []).filter((slot) => slot.myBooking).map((slot) => h("li", { "data-key": slot.id }, icon("tick"), h("span", null, t("open.isYours", { title: slot.title }))));
-    if (isSmall) return section("opens", "opening small", [t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })], own.length > 0 && h("ul", { class: "ready" }, own));
+    if (isSmall) return section("opens", [t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })], [own.length > 0 && h("ul", { class: "ready" }, own)], { kind: "opening small" });
     return panel(t("open.now"), h("p", { class: "count" }, h("span", null, number(free))), Math.ceil((MINUTE * free) / all), t("open.ofFree", { count: all }), own);
   }
 

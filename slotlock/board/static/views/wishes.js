@@ -172,14 +172,11 @@ export function openWishes(campaignId) {
     return [
       h("p", null, t("wishes.help", { time: opening(Date.parse(data.draw.wishesUntil), deviceZone) })),
       choice(),
-      section(
-        "ranked",
-        "stack",
-        [t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))],
+      section("ranked", [t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
         ranked.length ? h("ol", { class: "frame list" }, ranked.map(wish)) : notice("", "star", t("wishes.none")),
         h("p", { class: problem ? "error" : "soft", "data-key": "state" }, problem ? [icon("warning"), h("span", null, problem), button("second", t("again"), send)] : state ? t(`wishes.${state}`) : ""),
-      ),
-      section("others", "stack", t("wishes.others"), searchField((typed) => (text = typed)), h("ul", { class: "frame list" }, others.map(candidate))),
+      ]),
+      section("others", t("wishes.others"), [searchField((typed) => (text = typed)), h("ul", { class: "frame list" }, others.map(candidate))]),
     ];
   }
 
@@ -220,16 +217,13 @@ export function openWishes(campaignId) {
   function proof() {
     const { draw, myDrawResult: own } = data;
     if (!draw.root) return null;
-    return section(
-      "proof",
-      "stack",
-      t("wishes.proof"),
+    return section("proof", t("wishes.proof"), [
       h("p", null, t("wishes.proofHelp")),
       draw.seed && h("p", { class: "text" }, t("wishes.seed", { seed: draw.seed.text, source: draw.seed.source })),
       h("p", { class: "text small soft" }, t("wishes.root", { root: draw.root })),
       own && h("p", { class: "text small soft" }, t("wishes.leaf", { leaf: own.leaf })),
       h("p", null, button("second", t("wishes.record"), () => saveRecord(campaignId))),
-    );
+    ]);
   }
 
   function body() {

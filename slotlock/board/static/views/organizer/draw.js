@@ -2,14 +2,14 @@
 /** The draw of a campaign: its settings, the demand, a preview, and its steps up to the record. */
 import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
-import { bones, button, failure, notice } from "../../parts.js";
+import { bones, button, failure, notice, section } from "../../parts.js";
 import { deviceZone, number, t } from "../../text.js";
 import { saveRecord } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
 import { COUNT, Form, input } from "./forms/form.js";
 import { plusDays, toLocal, whenOf } from "./forms/localtime.js";
-import { countTable, section } from "./parts.js";
+import { countTable } from "./parts.js";
 
 const READ_DRAW_AGAIN_MS = 2000;
 

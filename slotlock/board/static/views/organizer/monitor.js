@@ -3,13 +3,13 @@
 import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, list, redraw, svg } from "../../kernel.js";
-import { bones, button, failure, hidden, notice, whose } from "../../parts.js";
+import { bones, button, failure, hidden, notice, section, whose } from "../../parts.js";
 import { opening } from "../../rows.js";
 import { readAll } from "../../store.js";
 import { compareNames, countdown, deviceZone, number, shortDayOf, shortOf, t, timeFormat, timeOf } from "../../text.js";
 import { editText } from "./course/history.js";
 import { saveCsv } from "./files.js";
-import { level, section } from "./parts.js";
+import { level } from "./parts.js";
 
 const READ_MONITOR_AGAIN_MS = 5000;
 /** The log costs more than the numbers. */

@@ -1,20 +1,8 @@
 // @ts-check
-/** Parts that several views for organizers show: sections, tables, how full a course is, the zone of its times, choices. */
+/** Parts that several views for organizers show: tables, how full a course is, the zone of its times, choices. */
 import { h, redraw, svg } from "../../kernel.js";
 import { button, field } from "../../parts.js";
 import { deviceZone, t } from "../../text.js";
-
-/**
- * Return a section with its heading.
- * @param {string} id
- * @param {any} title
- * @param {any[]} content
- * @param {{kind?: string, actions?: any}} [more] its classes, and what stands at the end of the heading
- */
-export function section(id, title, content, { kind = "stack", actions } = {}) {
-  const heading = h("h2", { id }, title);
-  return h("section", { class: kind, "aria-labelledby": id, "data-key": id }, actions ? h("div", { class: "row" }, heading, h("div", { class: "row push" }, actions)) : heading, content);
-}
 
 /** Return a heading with a count. @param {string} text @param {string | null} count */
 export function withCount(text, count) {

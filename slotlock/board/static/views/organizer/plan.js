@@ -4,7 +4,7 @@ import { go, say, site } from "../../app.js";
 import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
-import { bones, button, failure, hidden, icon } from "../../parts.js";
+import { bones, button, failure, hidden, icon, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { oneAtATime } from "../../store.js";
 import { deviceZone, number, shortOf, t } from "../../text.js";
@@ -17,7 +17,7 @@ import { copyForm, copyPanel } from "./forms/copy.js";
 import { exportButtons } from "./forms/exports.js";
 import { limitTexts } from "./forms/limits.js";
 import { shortWhenOf, whenOf } from "./forms/localtime.js";
-import { column, countCell, section, table, toggleButton, withCount, zoneNote } from "./parts.js";
+import { column, countCell, table, toggleButton, withCount, zoneNote } from "./parts.js";
 import { courseCount, readChecks } from "./readiness.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 

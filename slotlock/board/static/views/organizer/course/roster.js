@@ -3,13 +3,13 @@
 import { newKey } from "../../../client.js";
 import { now } from "../../../clock.js";
 import { h, redraw } from "../../../kernel.js";
-import { bones, button, icon, whose } from "../../../parts.js";
+import { bones, button, icon, section, whose } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t, timeOf } from "../../../text.js";
 import { Actions } from "../forms/actions.js";
 import { input } from "../forms/form.js";
 import { whenOf } from "../forms/localtime.js";
-import { section, toggleButton, withCount } from "../parts.js";
+import { toggleButton, withCount } from "../parts.js";
 import { userPicker } from "./userpicker.js";
 
 /** @param {string} slotId @param {() => any} reload */

@@ -3,14 +3,14 @@
 import { say } from "../../../app.js";
 import { newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon } from "../../../parts.js";
+import { button, icon, section } from "../../../parts.js";
 import { readAll } from "../../../store.js";
 import { compareNames, t } from "../../../text.js";
 import { Form, zoneHelp } from "../forms/form.js";
 import { holidayField, loadHolidayLists, skippedHolidays } from "../forms/holidays.js";
 import { fromLocal, isPast, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { Actions, taken } from "../forms/actions.js";
-import { section, toggleButton, withCount } from "../parts.js";
+import { toggleButton, withCount } from "../parts.js";
 
 /** Return slots in order, whatever their status. @param {string} name of an operation with $status @param {Record<string, any>} variables @returns {Promise<any[]>} */
 export async function readSlots(name, variables) {

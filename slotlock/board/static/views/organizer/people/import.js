@@ -2,10 +2,9 @@
 /** Import people from a file: first what would happen, then it happens. */
 import { codeOf, me } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon, notice } from "../../../parts.js";
+import { button, icon, notice, section } from "../../../parts.js";
 import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post } from "../files.js";
-import { section } from "../parts.js";
 import { about, back, messageOf, userLink } from "./parts.js";
 import { isWorkbook, workbookToCsv } from "./xlsx.js";
 
