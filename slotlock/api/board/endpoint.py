@@ -205,9 +205,10 @@ def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardF
     names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
     worker = files[WORKER].replace("{{version}}", version)
     files[WORKER] = worker.replace("{{files}}", json.dumps(names))
-    for name in [name for name in files if name.endswith(".js")]:
-        files[name] = without_comments(files[name])
-    return {name: BoardFile(name, text.encode()) for name, text in files.items()}
+    return {
+        name: BoardFile(name, (without_comments(text) if name.endswith(".js") else text).encode())
+        for name, text in files.items()
+    }
 
 
 def is_module(name: str) -> bool:
