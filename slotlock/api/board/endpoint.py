@@ -27,9 +27,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from slotlock.api.board import modules
 from slotlock.api.board.colors import site_style
-from slotlock.api.board.modules import merged_modules, without_comments
+from slotlock.api.board.modules import merged_modules
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.users.user import Registration
@@ -189,7 +188,7 @@ async def _log_error(request: Request) -> Response:
 
 def board_version(sources: Mapping[str, bytes]) -> str:
     """Return the hash of all sources and of how they are sent, which is part of their addresses."""
-    paths = (BOARD_DIR / "board.html", Path(__file__), Path(modules.__file__))
+    paths = (BOARD_DIR / "board.html", *sorted(Path(__file__).parent.glob("*.py")))
     digest = sha256(b"".join(path.read_bytes() for path in paths))
     for name, content in sorted(sources.items()):
         digest.update(b"%s\0%d\0" % (name.encode(), len(content)) + content)
@@ -198,6 +197,8 @@ def board_version(sources: Mapping[str, bytes]) -> str:
 
 def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardFile]:
     """Return the files as they are sent, by name."""
+    from slotlock.api.board.minifier import minify  # only when a browser asks for the first file
+
     texts = {name: content.decode() for name, content in sources.items() if is_module(name)}
     files = {name: content.decode() for name, content in sources.items() if name not in texts}
     files |= merged_modules(texts, START, alone=ALONE)
@@ -206,7 +207,7 @@ def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardF
     worker = files[WORKER].replace("{{version}}", version)
     files[WORKER] = worker.replace("{{files}}", json.dumps(names))
     return {
-        name: BoardFile(name, (without_comments(text) if name.endswith(".js") else text).encode())
+        name: BoardFile(name, (minify(text) if is_module(name) else text).encode())
         for name, text in files.items()
     }
 

@@ -1,4 +1,4 @@
-"""The modules of the board as they are sent: few files, without comments and indentation.
+"""The modules of the board as they are sent: few files.
 
 A browser loads the modules of members with each page, and those of the folder `views/organizer`
 with the first view for organizers. Each is one file, so that a visit needs few requests and the
@@ -10,17 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from posixpath import dirname, join, normpath, relpath
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
-# A slash behind one of these begins a regular expression, and is no division.
-OPERATOR = r"[(,=:\[!&|?>]"
-REGEX = r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/"
-TOKEN = re.compile(
-    r"(?P<gap>(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)+)"
-    r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
-    rf"|(?:(?<={OPERATOR})|(?<={OPERATOR}\s)|(?<=return\s)){REGEX}"
-    r"|(?P<brace>[`{}])|[^\s\"'`/{}]+|/"
-)
-# What follows a backtick or an expression in a template, up to its end or the next expression.
-TEMPLATE_TEXT = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*(?:`|\$\{)", re.DOTALL)
+EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const|let|class) (\w+))", re.MULTILINE)
 
 
 def merged_modules(
@@ -29,23 +19,34 @@ def merged_modules(
     """Return the modules by the file that contains them.
 
     A module that is `alone` is in a file with those of the folder of its name, if there is one;
-    all others are in the file of the module `start`.
+    all others are in the file of the module `start`. A file exports what its own module does, and
+    what other files use.
     """
     file_of = {name: _file_of(name, start, alone) for name in modules}
     imports = {name: _imports(name, text) for name, text in modules.items()}
     parts: dict[str, list[str]] = {}
     for name in _in_order((start, *modules), imports):
         parts.setdefault(file_of[name], []).append(name)
+    used: dict[str, dict[str, set[str]]] = {file: {} for file in parts}
+    for name, found in imports.items():
+        for other, what in found:
+            if file_of[other] != file_of[name]:
+                used[file_of[name]].setdefault(file_of[other], set()).update(what)
+    exported = set[str]().union(*(what for each in used.values() for what in each.values()))
     merged = dict[str, str]()
     for file, names in parts.items():
-        used: dict[str, set[str]] = {}
-        for name in names:
-            for other, what in imports[name]:
-                if file_of[other] != file:
-                    used.setdefault(file_of[other], set()).update(what)
-        lines = [_import(file, other, used[other]) for other in used]
-        merged[file] = "".join(lines) + "\n".join(IMPORT.sub("", modules[each]) for each in names)
+        lines = [_import(file, other, what) for other, what in used[file].items()]
+        texts = (_part(modules[each], None if each == file else exported) for each in names)
+        merged[file] = "".join(lines) + "\n".join(texts)
     return merged
+
+
+def _part(module: str, exported: Collection[str] | None) -> str:
+    """Return a module without imports, and with no exports but these, or with all of them."""
+    text = IMPORT.sub("", module)
+    if exported is None:
+        return text
+    return EXPORT.sub(lambda found: found[0] if found[1] in exported else "", text)
 
 
 def _file_of(name: str, start: str, alone: Collection[str]) -> str:
@@ -83,41 +84,3 @@ def _import(file: str, other: str, used: Iterable[str]) -> str:
     path = relpath(other, dirname(file) or ".")
     path = path if path.startswith(".") else f"./{path}"
     return f'import {{ {", ".join(sorted(used))} }} from "{path}";\n'
-
-
-def without_comments(module: str) -> str:
-    """Return a module without comments and superfluous blanks.
-
-    Line breaks remain where code has them, so that a line in an error names a statement.
-    """
-    sent = list[str]()
-    # How many braces are open in the expression of each template that is open.
-    open_braces = list[int]()
-    at = 0
-    while found := TOKEN.match(module, at):
-        text, at = found[0], found.end()
-        if found["gap"]:
-            before, after = module[found.start() - 1 : found.start()], module[at : at + 1]
-            text = "\n" if "\n" in text else " " * _needs_blank(before, after)
-        elif found["brace"]:
-            if text == "`" or (text == "}" and open_braces and open_braces[-1] == 0):
-                rest = TEMPLATE_TEXT.match(module, at)
-                if rest is None:
-                    raise ValueError("a template without an end")
-                if text == "}":
-                    open_braces.pop()
-                if rest[0].endswith("{"):
-                    open_braces.append(0)
-                text, at = text + rest[0], rest.end()
-            elif open_braces:
-                open_braces[-1] += 1 if text == "{" else -1
-        sent.append(text)
-    if at < len(module):
-        raise ValueError(f"no token of JavaScript: {module[at : at + 40]!r}")
-    return "".join(sent)
-
-
-def _needs_blank(before: str, after: str) -> bool:
-    """Whether two tokens are others without a blank, given by their last and first character."""
-    is_repeated = before == after and before in {"+", "-", "/"}
-    return is_repeated or all(each.isalnum() or each in {"_", "$"} for each in (before, after))

@@ -1,0 +1,177 @@
+"""Modules of JavaScript as they are sent: without comments and blanks, with short names.
+
+A name of variables has the same short name wherever its file declares it: that compresses better
+than the shortest names of each function. What a file exports or imports keeps its name.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from string import ascii_lowercase
+from typing import cast
+
+import tree_sitter_javascript
+from tree_sitter import Language, Node, Parser
+
+JAVASCRIPT = Language(tree_sitter_javascript.language())
+FUNCTIONS = ("function_declaration", "function_expression", "arrow_function", "method_definition")
+# The block of one of these shares the scope of its parameters.
+WITH_PARAMETERS = (*FUNCTIONS, "catch_clause")
+SCOPES = {*WITH_PARAMETERS, "statement_block", "switch_body", "for_statement", "for_in_statement"}
+# The fields of nodes with the names that they declare.
+DECLARATIONS = {
+    *((each, "parameters") for each in FUNCTIONS),
+    *(("arrow_function", "parameter"), ("catch_clause", "parameter")),
+    *(("function_declaration", "name"), ("function_expression", "name")),
+    *(("class_declaration", "name"), ("variable_declarator", "name"), ("for_in_statement", "left")),
+    *(("import_specifier", "name"), ("import_specifier", "alias")),
+}
+SHORTHANDS = ("shorthand_property_identifier", "shorthand_property_identifier_pattern")
+TEMPLATE_TEXTS = {"string_fragment", "escape_sequence"}
+KEYWORDS = {"as", "do", "if", "in", "of"}
+
+
+class Scope:
+    """A function, block or other part of a module that declares names."""
+
+    def __init__(self, outer: "Scope | None" = None) -> None:
+        self.outer = outer
+        self.declared = set[str]()
+        # What is sent for the names that it and the scopes in it use.
+        self.taken = set[str]()
+
+
+def minify(module: str) -> str:
+    """Return a module that does the same, with a line for each statement of its top level.
+
+    Raises:
+        ValueError: it is no module of JavaScript, or it uses `var`.
+    """
+    return _Module(module).minified()
+
+
+class _Module:
+    def __init__(self, text: str) -> None:
+        root = Parser(JAVASCRIPT).parse(text.encode()).root_node
+        if root.has_error:
+            raise ValueError("no module of JavaScript")
+        # The text and kind of each token.
+        self._tokens: list[tuple[str, str]] = []
+        # The indexes of tokens: of names of variables with their scopes, and of first ones.
+        self._scopes: dict[int, Scope] = {}
+        self._starts = set[int]()
+        self._top = Scope()
+        self._kept = set[str]()
+        for statement in root.children:
+            known = set(self._top.declared)
+            self._starts.add(len(self._tokens))
+            self._visit(statement, "program", self._top)
+            if statement.type in ("import_statement", "export_statement"):
+                self._kept |= self._top.declared - known
+
+    def _visit(self, node: Node, parent: str, scope: Scope) -> None:
+        """Note the tokens of a node, with what they declare."""
+        kind = node.type
+        if kind == "comment":
+            return
+        if kind == "variable_declaration":
+            raise ValueError("`var` in a module")
+        if kind in ("string", "regex") or not node.child_count:
+            if kind == "identifier" or kind in SHORTHANDS:
+                self._scopes[len(self._tokens)] = scope
+            self._tokens.append((text_of(node), kind))
+            return
+        outer = scope
+        if kind in SCOPES and not (kind == "statement_block" and parent in WITH_PARAMETERS):
+            scope = Scope(outer)
+        for index, child in enumerate(node.children):
+            field = node.field_name_for_child(index)
+            owner = outer if (kind, field) == ("function_declaration", "name") else scope
+            if (kind, field) in DECLARATIONS and not _is_assignment(node):
+                owner.declared.update(_names(child))
+            self._visit(child, kind, owner)
+
+    def minified(self) -> str:
+        """Return the module as it is sent."""
+        short = self._short_names()
+        sent = list[str]()
+        last, last_kind = "", ""
+        for index, (source, kind) in enumerate(self._tokens):
+            text = source
+            if index in self._scopes and self._path(index)[0]:
+                text = f"{source}:{short[source]}" if kind in SHORTHANDS else short[source]
+            if last == ";" and text == "}":
+                sent.pop()
+            elif index in self._starts:
+                sent.append("\n" * bool(sent))
+            elif not TEMPLATE_TEXTS & {last_kind, kind} and _needs_blank(last[-1], text[0]):
+                sent.append(" ")
+            sent.append(text)
+            last, last_kind = text, kind
+        return "".join(sent) + "\n"
+
+    def _short_names(self) -> dict[str, str]:
+        """Return the short names of all names, for two names of one scope never the same."""
+        counts = Counter[str]()
+        users: dict[str, set[Scope]] = {}
+        for index in self._scopes:
+            name, _ = self._tokens[index]
+            is_own, scopes = self._path(index)
+            if is_own:
+                counts[name] += 1
+                users.setdefault(name, set()).update(scopes)
+            else:
+                for scope in scopes:
+                    scope.taken.add(name)
+        short = dict[str, str]()
+        for name, _ in counts.most_common():
+            taken = set[str]().union(*(scope.taken for scope in users[name]))
+            short[name] = next(each for each in _candidates() if each not in taken)
+            for scope in users[name]:
+                scope.taken.add(short[name])
+        return short
+
+    def _path(self, index: int) -> tuple[bool, list[Scope]]:
+        """Return whether a name is sent as a short one, and the scopes up to its declaration."""
+        name, _ = self._tokens[index]
+        scope = self._scopes[index]
+        path = [scope]
+        while name not in scope.declared and scope.outer is not None:
+            scope = scope.outer
+            path.append(scope)
+        is_kept = scope is self._top and name in self._kept
+        return name in scope.declared and not is_kept, path
+
+
+def text_of(node: Node) -> str:
+    """Return the text of a node."""
+    return cast("bytes", node.text).decode()
+
+
+def _is_assignment(node: Node) -> bool:
+    """Whether a loop assigns to a variable that exists: `for (name of names)`."""
+    return node.type == "for_in_statement" and node.child_by_field_name("kind") is None
+
+
+def _names(pattern: Node) -> Iterator[str]:
+    """Yield the names that a pattern or a list of parameters declares."""
+    if pattern.type in ("identifier", *SHORTHANDS):
+        yield text_of(pattern)
+    elif part := pattern.child_by_field_name("left") or pattern.child_by_field_name("value"):
+        yield from _names(part)
+    else:
+        for part in pattern.named_children:
+            yield from _names(part)
+
+
+def _candidates() -> Iterator[str]:
+    for length in (1, 2, 3):
+        for letters in product(ascii_lowercase, repeat=length):
+            if (name := "".join(letters)) not in KEYWORDS:
+                yield name
+
+
+def _needs_blank(last: str, first: str) -> bool:
+    """Whether two tokens need a blank between them, given by their last and first character."""
+    is_repeated = last == first and last in {"+", "-", "/"}
+    return is_repeated or all(each.isalnum() or each in {"_", "$"} for each in (last, first))

@@ -1,0 +1,124 @@
+"""A module does the same with short names as it is sent."""
+
+from collections.abc import Iterator
+
+import pytest
+from tree_sitter import Node, Parser
+
+from slotlock.api.board.endpoint import ALONE, START, board_files, is_module
+from slotlock.api.board.minifier import JAVASCRIPT, SHORTHANDS, minify, text_of
+from slotlock.api.board.modules import merged_modules
+
+# Each pair is a text, and how it is sent.
+SAMPLES = {
+    "comments and blanks": (
+        "// @ts-check\n/** A comment. */\nf(/** @type {any} */ (1), 2); // more\ng( );\n",
+        "f((1),2);\ng();\n",
+    ),
+    "texts and regular expressions": (
+        r"""f(`/*  ${a ? `{${ { b: "}  " }.b}  ` : b / 2 / a}\n// x`, '//  "',"""
+        r""" /\/\*[/"'`]+ {2}/u);""",
+        r"""f(`/*  ${a?`{${{b:"}  "}.b}  `:b/2/a}\n// x`,'//  "',/\/\*[/"'`]+ {2}/u);""" "\n",
+    ),
+    "signs that are others together": ("f(a + +b, - -c, d++ + e);", "f(a+ +b,- -c,d++ +e);\n"),
+    "the end of a block": ("if (f()) { g(); h(); }", "if(f()){g();h()}\n"),
+    "exports and imports keep their names": (
+        'import { one, two as other } from "./x.js";\n'
+        "export const first = other;\n"
+        "export function second(value) { return first + value + one; }\n"
+        "const third = second(1);\nf(third, third);\n",
+        'import{one,two as other}from"./x.js";\n'
+        "export const first=other;\nexport function second(a){return first+a+one}\n"
+        "const a=second(1);\nf(a,a);\n",
+    ),
+    "parameters": (
+        "function load(address, { limit = top, name: title, ...others }, [one, , two] = []) {"
+        " return [address, limit, title, others, one, two]; }",
+        "function a(a,{limit:b=top,name:c,...d},[e,,f]=[]){return[a,b,c,d,e,f]}\n",
+    ),
+    "shorthands, keys and properties": (
+        "const open = (id, more) => run({ id, more: more.id, open, [id]: 1 });",
+        "const b=(a,c)=>run({id:a,more:c.id,open:b,[a]:1});\n",
+    ),
+    "names of the browser are not hidden": (
+        "const value = 1; const f = (other) => value + other + a + b;",
+        "const c=1;\nconst d=(d)=>c+d+a+b;\n",
+    ),
+    "a name that the browser has, too": (
+        "const f = (name) => name + name; g(name);",
+        "const a=(a)=>a+a;\ng(name);\n",
+    ),
+    "a name in an inner block": (
+        "function f(slot) { for (const each of slot) if (each) { const slot = 1; f(slot, each); }}",
+        "function c(a){for(const b of a)if(b){const a=1;c(a,b)}}\n",
+    ),
+    "a parameter that is not used beside a name of the body": (
+        "function f(a1) { const b1 = 1; return b1; }",
+        "function a(b){const a=1;return a}\n",
+    ),
+    "an error that is not used beside a name of the block": (
+        "try { f(); } catch (a1) { const b1 = 1; g(b1); }",
+        "try{f()}catch(b){const a=1;g(a)}\n",
+    ),
+    "a name that a function uses before its declaration": (
+        "const f = () => later + g(); let later = 1;",
+        "const b=()=>a+g();\nlet a=1;\n",
+    ),
+    "loops": (
+        "for (let i = 0; i < n; i += 1) f(i); let last; for (last of []) f(last);",
+        "for(let a=0;a<n;a+=1)f(a);\nlet a;\nfor(a of[])f(a);\n",
+    ),
+    "cases": (
+        'switch (f()) { case 1: { const one = 1; g(one); } default: throw new Error("x"); }',
+        'switch(f()){case 1:{const a=1;g(a)}default:throw new Error("x")}\n',
+    ),
+    "classes": (
+        "class Area extends Base { size = top; #own = 1; constructor(size) { super(size);"
+        " this.size = size; } async read(size) { return this.size(size); } } new Area(size);",
+        "class a extends Base{size=top;#own=1;constructor(a){super(a);this.size=a}"
+        "async read(a){return this.size(a)}}\nnew a(size);\n",
+    ),
+    "a function with a name of its own": (
+        "f(function walk(node) { return walk(node.next); });",
+        "f(function a(b){return a(b.next)});\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("title", SAMPLES)
+def test_a_module_is_sent_in_its_shortest_form(title: str) -> None:
+    text, sent = SAMPLES[title]
+    assert minify(text) == sent
+
+
+def test_the_files_of_the_board_have_the_same_statements_as_their_modules() -> None:
+    texts = {name: content.decode() for name, content in board_files().items() if is_module(name)}
+    for file, text in merged_modules(texts, START, ALONE).items():
+        sent = minify(text)
+        assert [*_tokens(_parsed(sent))] == [*_tokens(_parsed(text))], file
+        assert len(sent.splitlines()) < len(text.splitlines())
+
+
+@pytest.mark.parametrize("text", ["const a = ;", "var a = 1;"])
+def test_no_file_is_sent_of_what_is_no_module(text: str) -> None:
+    with pytest.raises(ValueError, match="module"):
+        minify(text)
+
+
+def _parsed(module: str) -> Node:
+    return Parser(JAVASCRIPT).parse(module.encode()).root_node
+
+
+def _tokens(node: Node) -> Iterator[str]:
+    """Yield what a module consists of, with the names of variables without their letters."""
+    if node.type == "identifier":
+        yield "name"
+    elif node.type in SHORTHANDS:
+        yield from (text_of(node), ":", "name")
+    elif node.type == "comment" or node.type == ";":
+        return
+    elif node.children:
+        for child in node.children:
+            yield from _tokens(child)
+    else:
+        yield text_of(node)
