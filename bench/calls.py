@@ -39,7 +39,7 @@ from bench.comparison.targets.slots import (
 )
 from bench.growth.cases import CAMPAIGN_ID, campaign_shape
 from bench.machine import machine_summary
-from slotlock.api.board.endpoint import BOARD_DIR
+from slotlock.api.board.documents import BOARD_DIR
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 

@@ -20,6 +20,7 @@ from slotlock.api.backend import (
     sign_in_providers,
     token_signer,
 )
+from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
 from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
 from slotlock.api.endpoints.health import HealthEndpoints
@@ -203,8 +204,15 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
     configured = settings.introspection
     introspection = development if configured is None else configured
     try:
-        trusted = load_trusted_documents(settings.operations) if settings.operations else None
-        return DocumentCache(executable_schema, introspection=introspection, trusted=trusted)
+        known = board_documents() if settings.board else {}
+        if settings.operations:
+            known |= load_trusted_documents(settings.operations)
+        return DocumentCache(
+            executable_schema,
+            introspection=introspection,
+            known=known,
+            only_known=settings.operations is not None,
+        )
     except TrustedDocumentsError as error:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
 

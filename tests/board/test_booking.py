@@ -150,7 +150,7 @@ async def test_a_read_that_arrives_late_does_not_undo_a_newer_event(board: Board
     was_read, was_shown = asyncio.Event(), asyncio.Event()
 
     async def arrive_late(route: Route) -> None:
-        if not asks_for(route.request, "SlotsOfCampaign"):
+        if not asks_for(route.request, "slotsOfCampaign"):
             await route.fallback()
             return
         response = await route.fetch()

@@ -178,7 +178,7 @@ async def test_a_page_without_a_socket_whose_first_reads_fail_reads_again(board:
     failed = set[str]()
 
     async def fail_first(route: Route) -> None:
-        for operation in {"campaign", "slots"} - failed:
+        for operation in {"campaign", "slotsOfCampaign"} - failed:
             if asks_for(route.request, operation):
                 failed.add(operation)
                 await route.fulfill(json={"errors": [{"extensions": {"code": "INTERNAL"}}]})

@@ -9,7 +9,7 @@ from bench.comparison.load import CONNECTIONS, Requests
 from bench.comparison.rounds import BenchmarkSetup, Run, run_workload, tokens_file
 from bench.comparison.targets import slotlock_target
 from bench.comparison.targets.targets import SLOTLOCK
-from slotlock.api.board.endpoint import BOARD_DIR
+from slotlock.api.board.documents import BOARD_DIR
 from slotlock.domain.users.user import Role
 from slotlock.simulation.client.http import GraphQLClient, open_http
 from slotlock.simulation.model.plan import BookingMode, SimulationConfig

@@ -1,8 +1,8 @@
 """The board, the web client of `slotlock/board/`: static files that a cache may store for ever.
 
 Their address has the hash of all of them. Only the page itself, which names that address, is asked
-for again. The operations and messages become modules, so that the page needs no further requests.
-Those that only organizers need are modules of their own, which load with the views of organizers.
+for again. The messages become modules, so that the page needs no further requests. Those that only
+organizers need are modules of their own, which load with the views of organizers.
 A process merges them when the first one is asked for, and compresses each of them when that one
 is, in threads.
 """
@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from operator import itemgetter
 from pathlib import Path
 from time import monotonic
 from typing import cast
@@ -28,13 +27,13 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.board.colors import site_style
+from slotlock.api.board.documents import BOARD_DIR, HASH_CHARS, board_operations, id_prefix
 from slotlock.api.board.modules import merged_modules
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.users.user import Registration
 from slotlock.graphql.context import SiteSettings
 
-BOARD_DIR = Path(__file__).parents[2] / "board"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "font-src 'self'; require-trusted-types-for 'script'; "
@@ -56,7 +55,6 @@ FOR_ORGANIZERS = "views/organizer"
 ORGANIZERS = f"{FOR_ORGANIZERS}.js"
 # The worker that shows the page without a network decides by the page's hash what it stores.
 WORKER = "worker.js"
-HASH_CHARS = 16
 # The encodings in `Accept-Encoding`, without those that a client refuses.
 ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
 # The modules that are files of their own; all others are in that of the start.
@@ -154,7 +152,7 @@ def board_routes(
         served = await asyncio.shield(files())
         file = served.get(request.path_params["name"])
         if request.path_params["version"] != version:
-            if request.path_params["name"] == START:
+            if request.path_params["name"] in (START, RELOAD):
                 return await served[RELOAD].response(request, "no-store")
             file = None
         if file is None:
@@ -218,38 +216,28 @@ def is_module(name: str) -> bool:
 
 
 def board_files() -> dict[str, bytes]:
-    """Return the sources of the board by name, with the modules of operations and messages."""
+    """Return the sources of the board by name, with the modules of messages and document ids."""
     static = BOARD_DIR / "static"
     names = sorted(path for path in static.rglob("*") if path.suffix in MEDIA_TYPES)
     files = {path.relative_to(static).as_posix(): path.read_bytes() for path in names}
-    documents = (BOARD_DIR / "operations").glob("*.graphql")
-    operations = {path.stem: _without_blanks(path.read_text()) for path in documents}
-    # By their text: of operations that are alike, the later one costs few bytes.
-    by_text = sorted(operations.items(), key=itemgetter(1))
-    values: dict[str, dict[str, object]] = {"operations.js": dict(by_text)}
-    for path in sorted((BOARD_DIR / "messages").glob("*.json")):
-        values[f"messages/{path.stem}.js"] = json.loads(path.read_text())
+    prefix = id_prefix(board_operations())
+    files["documents.js"] = f'export const ID_PREFIX = "{prefix}";\n'.encode()
     used, beginnings = _used_by_members(files)
-    for name, all_values in values.items():
+    for path in sorted((BOARD_DIR / "messages").glob("*.json")):
+        name, messages = f"messages/{path.stem}.js", json.loads(path.read_text())
         of_members = {
             key: value
-            for key, value in all_values.items()
+            for key, value in messages.items()
             if key in used or key.startswith(beginnings)
         }
-        others = {key: value for key, value in all_values.items() if key not in of_members}
-        exported = name.partition("/")[0].removesuffix(".js")
-        files[name] = _module(exported, of_members)
-        files[f"{FOR_ORGANIZERS}/{name}"] = _module(exported, others)
+        others = {key: value for key, value in messages.items() if key not in of_members}
+        files[name] = _module(of_members)
+        files[f"{FOR_ORGANIZERS}/{name}"] = _module(others)
     return files
 
 
-def _without_blanks(operation: str) -> str:
-    """Return an operation, which has no strings, without the blanks that mean nothing."""
-    return re.sub(r" ?(\.{3}|[!$(){}:=\[\]]) ?", r"\1", re.sub(r"[\s,]+", " ", operation))
-
-
 def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, ...]]:
-    """Return the names of operations and texts in the modules that organizers share with members.
+    """Return the names of texts in the modules that organizers share with members.
 
     Of texts whose name a module puts together, such as `refusal.${code}`, it is the beginning.
     """
@@ -262,6 +250,6 @@ def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, .
     return names, tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
 
 
-def _module(exported: str, value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False)
-    return f"export const {exported} = /** @type {{Record<string, any>}} */ ({text});\n".encode()
+def _module(messages: Mapping[str, object]) -> bytes:
+    text = json.dumps(messages, ensure_ascii=False)
+    return f"export const messages = /** @type {{Record<string, any>}} */ ({text});\n".encode()

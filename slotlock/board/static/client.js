@@ -1,7 +1,7 @@
 // @ts-check
 /** Requests to /graphql: by the name of their operation, with the session and its renewal. */
-import { operations } from "./operations.js";
 import { noteServerTime } from "./clock.js";
+import { ID_PREFIX } from "./documents.js";
 import { redraw } from "./kernel.js";
 import { local } from "./storage.js";
 
@@ -14,8 +14,10 @@ const REFRESH_TOKEN = "slotlock.refreshToken";
 const SESSION = "slotlock.session";
 /** A token is valid for 15 minutes. Whatever the clock of a device shows, it measures these. */
 const YOUNG_MS = 14 * 60_000;
+/** The code of a server that has other operations: the page is older than it, or newer. */
+const OUTDATED = "PERSISTED_QUERY_NOT_SUPPORTED";
 /** Codes after which the same request, with its key, may be sent again. */
-const PASSING = new Set(["OFFLINE", "OUTCOME_UNKNOWN", "OVERLOADED", "INTERNAL", "RATE_LIMITED", "LOCKED", "QUEUE_FULL", "TEAM_BUSY"]);
+const PASSING = new Set([OUTDATED, "OFFLINE", "OUTCOME_UNKNOWN", "OVERLOADED", "INTERNAL", "RATE_LIMITED", "LOCKED", "QUEUE_FULL", "TEAM_BUSY"]);
 /** The code after which a sign-in, which has no key, may be sent again. */
 export const BUSY = new Set(["SERVER_BUSY"]);
 const PAUSE_MS = [400, 4000];
@@ -59,11 +61,6 @@ function noteLost(at) {
 }
 addEventListener("offline", () => noteLost(Date.now()));
 addEventListener("online", () => noteLost(0));
-
-/** Let requests name more operations. @param {Record<string, string>} more */
-export function addOperations(more) {
-  Object.assign(operations, more);
-}
 
 /** Call this whenever a user signs in, changes or signs out, until the returned function is called. @param {() => void} listener */
 export function onSession(listener) {
@@ -195,7 +192,7 @@ async function post(name, variables, token) {
       signal: abort.signal,
       cache: "no-store",
       headers: { "Content-Type": "application/json", Accept: "application/json", ...(token && { Authorization: token }) },
-      body: JSON.stringify({ query: operations[name], variables }),
+      body: JSON.stringify({ documentId: ID_PREFIX + name, variables }),
     });
     body = await response.json();
   } catch {
@@ -208,10 +205,16 @@ async function post(name, variables, token) {
   const error = body.errors?.[0];
   if (error) {
     const { code = "INTERNAL", retryAfterMs = 0 } = error.extensions ?? {};
+    if (code === OUTDATED && !hasEntries()) import("./reload.js");
     throw new RequestError(code, retryAfterMs);
   }
   if (body.data?.serverTime) noteServerTime(sentAt, performance.now(), body.data.serverTime);
   return body.data;
+}
+
+/** Whether somebody typed what a new page would not have. */
+function hasEntries() {
+  return [...document.querySelectorAll("input:not([type=checkbox], [readonly]), textarea")].some((field) => /** @type {HTMLInputElement} */ (field).value);
 }
 
 /** Return a new key for a request that must happen once. */

@@ -95,10 +95,11 @@ class DocumentCache:
 
     What one address sends does not evict what several use, or one for longer: see SegmentedCache.
     Without introspection no error suggests a name, because suggestions reveal the schema, too.
-    `trusted` are the only documents that may be executed, by id; None allows all.
+    Requests may name one of the `known` documents by its id. If `only_known`, they name or send one
+    of these.
 
     Raises:
-        TrustedDocumentsError: a trusted document is invalid.
+        TrustedDocumentsError: only known documents are executed, and one is invalid.
     """
 
     def __init__(
@@ -106,9 +107,11 @@ class DocumentCache:
         schema: GraphQLSchema,
         *,
         introspection: bool,
-        trusted: Mapping[str, str] | None = None,
+        known: Mapping[str, str] | None = None,
+        only_known: bool = False,
     ) -> None:
-        self.trusted = trusted
+        self.known = known or {}
+        self.only_known = only_known
         self._schema = schema
         self._introspection = introspection
         self._rules = (
@@ -122,15 +125,15 @@ class DocumentCache:
         self._rejected: SegmentedCache[Errors] = SegmentedCache(
             MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS
         )
-        if trusted is not None:
-            self._parse_trusted(trusted)
+        if only_known:
+            self._parse_known()
 
-    def _parse_trusted(self, trusted: Mapping[str, str]) -> None:
-        """Parse the trusted documents into a segment that has room for all of them."""
+    def _parse_known(self) -> None:
+        """Parse the known documents into a segment that has room for all of them."""
         protected: BoundedCache[dict[str | None, Operation]]
-        protected = BoundedCache(len(trusted), sum(map(len, trusted.values())))
+        protected = BoundedCache(len(self.known), sum(map(len, self.known.values())))
         self._accepted.protected = protected
-        for id_, text in trusted.items():
+        for id_, text in self.known.items():
             try:
                 protected.put(text, self._parse_operations(text, None))
             except DocumentError as error:

@@ -1,6 +1,6 @@
-"""The list of the only documents that a server executes, for apps that know theirs.
+"""Documents that a server knows by their ids, and the list of the only ones that it executes.
 
-The field calls them trusted or persisted documents. A request sends the text of one, or its id.
+The field calls them persisted documents, and those of a list trusted documents.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def load_trusted_documents(path: Path) -> Mapping[str, str]:
     return documents | by_hash
 
 
-def find_trusted(documents: Mapping[str, str], payload: Mapping[str, object]) -> str | None:
+def find_document(documents: Mapping[str, str], payload: Mapping[str, object]) -> str | None:
     """Return the text whose id a request has instead of a text, if there is one.
 
     The id is `documentId` (draft of GraphQL over HTTP, appendix A) or `sha256Hash` of the extension

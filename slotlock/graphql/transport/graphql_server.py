@@ -28,7 +28,7 @@ from slotlock.graphql.execution.document_cache import DocumentCache, DocumentErr
 from slotlock.graphql.execution.operation_executor import GraphQLResponse, record_metrics
 from slotlock.graphql.execution.shared_operations import SharedOperations
 from slotlock.graphql.execution.subscriptions import PushResponses, execute_stream
-from slotlock.graphql.execution.trusted_documents import find_trusted
+from slotlock.graphql.execution.trusted_documents import find_document
 from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES, has_too_many_values
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.limits.stream_limit import StreamLimit
@@ -45,8 +45,10 @@ REST_FACTOR = 3.0
 # How long a new document waits. A usual one takes 5 ms, and the rest after it.
 MAX_DOCUMENT_WAIT_S = 4.0
 EXPECTED_DOCUMENT_S = 0.005 * (1 + REST_FACTOR)
+NO_TEXT_MESSAGE = "`query` must be the text of a GraphQL document."
 NOT_LISTED_MESSAGE = "The server executes only the documents on its list, and this is not one."
-# Clients of Apollo's protocol read the message, and send the text of each document from then on.
+# Clients of Apollo's protocol read the message, and send the text of each document from then on. A
+# client that has ids only is of another version than the server.
 PERSISTED_QUERY_NOT_SUPPORTED = error_body(
     ErrorCode.PERSISTED_QUERY_NOT_SUPPORTED, "PersistedQueryNotSupported"
 )
@@ -103,7 +105,7 @@ class GraphQLServer:
             DocumentError: the request is malformed, its document invalid or too large.
             RateLimitedError: the client sent too many new documents, or many clients did.
         """
-        text, operation_name, variables = _parse_raw_request(payload, self.document_cache.trusted)
+        text, operation_name, variables = _parse_raw_request(payload, self.document_cache)
         operation = self.document_cache.find_operation(text, operation_name)
         if operation is None:
             if not self.document_cache.is_cached(text):
@@ -116,7 +118,7 @@ class GraphQLServer:
 
     async def _parse_new(self, text: str, user_id: UserId | None, address: str | None) -> None:
         """Parse a document into the cache, for the addresses of the clients by round robin."""
-        if self.document_cache.trusted is not None:
+        if self.document_cache.only_known:
             raise _bad_input(NOT_LISTED_MESSAGE)
 
         async def parse() -> None:
@@ -183,7 +185,7 @@ class GraphQLServer:
 
 
 def _parse_raw_request(
-    payload: object, trusted: Mapping[str, str] | None
+    payload: object, documents: DocumentCache
 ) -> tuple[str, str | None, dict[str, Any] | None]:
     """Return the text of the document, the name of the operation and the variables."""
     if isinstance(payload, list):
@@ -192,12 +194,10 @@ def _parse_raw_request(
         raise _bad_input("A GraphQL request is a JSON object.")
     query, variables = payload.get("query"), payload.get("variables")
     name, extensions = payload.get("operationName"), payload.get("extensions")
-    if not query and trusted is not None and (query := find_trusted(trusted, payload)) is None:
-        raise _bad_input(NOT_LISTED_MESSAGE)
-    if not isinstance(query, str) or not query:
-        if not query and isinstance(extensions, dict) and extensions.get("persistedQuery"):
-            raise DocumentError([PERSISTED_QUERY_NOT_SUPPORTED])
-        raise _bad_input("`query` must be the text of a GraphQL document.")
+    if not query and (query := find_document(documents.known, payload)) is None:
+        raise _no_document(payload, documents)
+    if not isinstance(query, str):
+        raise _bad_input(NO_TEXT_MESSAGE)
     if variables is not None and not isinstance(variables, dict):
         raise _bad_input("`variables` must be an object or null.")
     if has_too_many_values(variables):
@@ -211,6 +211,16 @@ def _parse_raw_request(
     if name is not None and not isinstance(name, str):
         raise _bad_input("`operationName` must be a string or null.")
     return query, name or None, variables
+
+
+def _no_document(payload: Mapping[str, Any], documents: DocumentCache) -> DocumentError:
+    """Return the error of a request without a text, or with an id that the server does not know."""
+    extensions = payload.get("extensions")
+    is_persisted = isinstance(extensions, dict) and extensions.get("persistedQuery")
+    # A list is no reason to send the text instead; another version of the client is one for an id.
+    if isinstance(payload.get("documentId"), str) or (is_persisted and not documents.only_known):
+        return DocumentError([PERSISTED_QUERY_NOT_SUPPORTED])
+    return _bad_input(NOT_LISTED_MESSAGE if documents.only_known else NO_TEXT_MESSAGE)
 
 
 def _bad_input(message: str) -> DocumentError:

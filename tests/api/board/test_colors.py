@@ -7,7 +7,8 @@ import pytest
 from starlette.applications import Starlette
 
 from slotlock.api.board.colors import BLACK, NIGHT, WHITE, contrast, site_style
-from slotlock.api.board.endpoint import BOARD_DIR, board_routes
+from slotlock.api.board.documents import BOARD_DIR
+from slotlock.api.board.endpoint import board_routes
 from slotlock.domain.users.user import Registration
 from slotlock.graphql.context import SiteSettings
 

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from slotlock.api.app_state import document_cache
+from slotlock.api.board.documents import board_documents
 from slotlock.api.settings.settings import Settings, SettingsError
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.execution.trusted_documents import load_trusted_documents
@@ -31,6 +32,7 @@ MANIFEST = {
     ],
 }
 NOT_LISTED = {"errors": [{"message": NOT_LISTED_MESSAGE, "extensions": {"code": "BAD_USER_INPUT"}}]}
+UNKNOWN_ID = {"errors": [PERSISTED_QUERY_NOT_SUPPORTED]}
 GRAPHQL_JSON = "application/graphql-response+json"
 DATA = {"data": {"__typename": "Query"}}
 
@@ -63,8 +65,7 @@ REQUESTS = [
     pytest.param({"extensions": persisted_query(TYPE)}, DATA, id="extension"),
     pytest.param({"query": TYPE + " "}, NOT_LISTED, id="another text"),
     pytest.param({"query": "{"}, NOT_LISTED, id="invalid text"),
-    pytest.param({"documentId": "other"}, NOT_LISTED, id="another id"),
-    pytest.param({"documentId": 7}, NOT_LISTED, id="no id"),
+    pytest.param({"documentId": "other"}, UNKNOWN_ID, id="another id"),
     pytest.param({"extensions": persisted_query("{ a }")}, NOT_LISTED, id="another hash"),
     pytest.param({"extensions": {"persistedQuery": 7}}, NOT_LISTED, id="no extension"),
     pytest.param({}, NOT_LISTED, id="nothing"),
@@ -78,7 +79,7 @@ async def test_over_http_only_listed_documents_are_executed(
     url = closed_app.url + "/graphql"
     response = await http.post(url, json=request_body)
     assert response.json() == expected
-    assert response.status_code == (200 if expected is DATA else 400)
+    assert response.status_code == (400 if expected is NOT_LISTED else 200)
     texts = {
         name: each if isinstance(each, str) else orjson.dumps(each).decode()
         for name, each in request_body.items()
@@ -100,8 +101,24 @@ async def test_over_a_websocket_only_listed_documents_are_executed(
     assert message == {
         "id": "1",
         "type": "next" if is_accepted else "error",
-        "payload": DATA if is_accepted else NOT_LISTED["errors"],
+        "payload": expected if is_accepted else expected["errors"],
     }
+
+
+@pytest.mark.parametrize("has_list", [True, False])
+async def test_the_board_names_its_documents_whether_there_is_a_list_or_not(
+    app: AppProcess, closed_app: AppProcess, http: httpx.AsyncClient, has_list: bool
+) -> None:
+    url = (closed_app if has_list else app).url + "/graphql"
+    documents = board_documents()
+    id_ = next(each for each in documents if each.endswith("/campaigns"))
+    variables = {"variables": {"first": 1}}
+    for request in ({"documentId": id_}, {"query": documents[id_]}):
+        response = (await http.post(url, json=request | variables)).json()
+        assert response.keys() == {"data"}
+        assert response["data"]["campaigns"].keys() == {"nodes", "pageInfo"}
+    other = {"documentId": "board/0/campaigns"} | variables
+    assert (await http.post(url, json=other)).json() == UNKNOWN_ID
 
 
 @pytest.mark.parametrize("accept", ["*/*", GRAPHQL_JSON, "text/event-stream"])

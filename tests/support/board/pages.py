@@ -162,7 +162,7 @@ def shown(page: Page, text: str) -> Locator:
 
 def asks_for(request: Request, operation: str) -> bool:
     """Return whether this is a request for an operation, such as `bookSlot`."""
-    is_named = re.search(rf"\b{operation}\(", request.post_data or "") is not None
+    is_named = f'/{operation}"' in (request.post_data or "")
     return request.url.endswith("/graphql") and is_named
 
 

@@ -20,7 +20,8 @@ from graphql import (
     visit,
 )
 
-from slotlock.api.board.endpoint import BOARD_DIR, board_files, is_module
+from slotlock.api.board.documents import BOARD_DIR
+from slotlock.api.board.endpoint import board_files, is_module
 from slotlock.domain.shared.declare import declarations
 from slotlock.graphql.schema.schema import executable_schema
 

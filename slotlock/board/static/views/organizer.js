@@ -1,18 +1,14 @@
 // @ts-check
 /** The views for organizers by their first part of the address. */
-import { addOperations } from "../client.js";
 import { openOrganizer } from "./organizer/campaigns.js";
 import { openCourse } from "./organizer/course.js";
 import { openDoor } from "./organizer/door.js";
 import { openDraw } from "./organizer/draw.js";
 import { openMail } from "./organizer/mail.js";
 import { openMonitor } from "./organizer/monitor.js";
-import { operations } from "./organizer/operations.js";
 import { openPeople } from "./organizer/people.js";
 import { openPlan } from "./organizer/plan.js";
 import { openWebhooks } from "./organizer/webhooks.js";
-
-addOperations(operations);
 
 /** @type {Record<string, (part: string) => any>} */
 export const views = {

@@ -95,7 +95,8 @@ async def test_a_message_with_a_missing_or_invalid_field_closes_the_socket_with_
     ("payload", "code"),
     [
         ({}, "BAD_USER_INPUT"), ({"query": None}, "BAD_USER_INPUT"),
-        ({"query": ""}, "BAD_USER_INPUT"), ({"documentId": "x"}, "BAD_USER_INPUT"),
+        ({"query": ""}, "BAD_USER_INPUT"), ({"documentId": 7}, "BAD_USER_INPUT"),
+        ({"documentId": "x"}, "PERSISTED_QUERY_NOT_SUPPORTED"),
         ({"extensions": {"persistedQuery": {"version": 1}}}, "PERSISTED_QUERY_NOT_SUPPORTED"),
     ],
 )  # fmt: skip
