@@ -10,7 +10,6 @@ from playwright.async_api import Page, Route, WebSocketRoute, expect
 
 from tests.support.apps.fork_server import forked_app
 from tests.support.board.pages import (
-    PASSWORD,
     Board,
     Course,
     Student,
@@ -19,6 +18,7 @@ from tests.support.board.pages import (
     lose_first_answer,
     sent_keys,
     shown,
+    sign_in,
 )
 from tests.support.polling import eventually
 
@@ -38,14 +38,6 @@ FORBID_STORAGE = """for (const name of ["localStorage", "sessionStorage"])
       throw new DOMException("storage is off", "SecurityError");
     },
   });"""
-
-
-async def sign_in(page: Page, student: Student) -> None:
-    """Sign in on the page that asks for it."""
-    email = (await student.execute("{ me { email } }"))["email"]
-    await page.get_by_label("Email address").fill(email)
-    await page.get_by_label("Password", exact=True).fill(PASSWORD)
-    await page.get_by_role("button", name="Sign in").click()
 
 
 async def set_role(board: Board, user: Student, role: str) -> None:

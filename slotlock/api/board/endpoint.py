@@ -1,8 +1,8 @@
 """The board, the web client of `slotlock/board/`: static files that a cache may store for ever.
 
 Their address has the hash of all of them. Only the page itself, which names that address, is asked
-for again. The messages become modules, so that the page needs no further requests. Those that only
-organizers need are modules of their own, which load with the views of organizers.
+for again. The messages and the ids of documents become modules, so that the page needs no further
+requests. Those that only organizers need are modules of their own, which load with their views.
 A process merges them when the first one is asked for, and compresses each of them when that one
 is, in threads.
 """
@@ -27,7 +27,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.board.colors import site_style
-from slotlock.api.board.documents import BOARD_DIR, HASH_CHARS, board_operations, id_prefix
+from slotlock.api.board.documents import BOARD_DIR, board_documents
 from slotlock.api.board.modules import merged_modules
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
@@ -55,6 +55,7 @@ FOR_ORGANIZERS = "views/organizer"
 ORGANIZERS = f"{FOR_ORGANIZERS}.js"
 # The worker that shows the page without a network decides by the page's hash what it stores.
 WORKER = "worker.js"
+HASH_CHARS = 16
 # The encodings in `Accept-Encoding`, without those that a client refuses.
 ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
 # The modules that are files of their own; all others are in that of the start.
@@ -220,24 +221,26 @@ def board_files() -> dict[str, bytes]:
     static = BOARD_DIR / "static"
     names = sorted(path for path in static.rglob("*") if path.suffix in MEDIA_TYPES)
     files = {path.relative_to(static).as_posix(): path.read_bytes() for path in names}
-    prefix = id_prefix(board_operations())
-    files["documents.js"] = f'export const ID_PREFIX = "{prefix}";\n'.encode()
-    used, beginnings = _used_by_members(files)
+    ids = (each.split("/") for each in board_documents())
+    values: dict[str, dict[str, object]] = {"documents.js": {name: hash_ for _, name, hash_ in ids}}
     for path in sorted((BOARD_DIR / "messages").glob("*.json")):
-        name, messages = f"messages/{path.stem}.js", json.loads(path.read_text())
+        values[f"messages/{path.stem}.js"] = json.loads(path.read_text())
+    used, beginnings = _used_by_members(files)
+    for name, all_values in values.items():
         of_members = {
             key: value
-            for key, value in messages.items()
+            for key, value in all_values.items()
             if key in used or key.startswith(beginnings)
         }
-        others = {key: value for key, value in messages.items() if key not in of_members}
-        files[name] = _module(of_members)
-        files[f"{FOR_ORGANIZERS}/{name}"] = _module(others)
+        others = {key: value for key, value in all_values.items() if key not in of_members}
+        exported = name.partition("/")[0].removesuffix(".js")
+        files[name] = _module(exported, of_members)
+        files[f"{FOR_ORGANIZERS}/{name}"] = _module(exported, others)
     return files
 
 
 def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, ...]]:
-    """Return the names of texts in the modules that organizers share with members.
+    """Return the names of operations and texts in the modules that organizers share with members.
 
     Of texts whose name a module puts together, such as `refusal.${code}`, it is the beginning.
     """
@@ -250,6 +253,6 @@ def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, .
     return names, tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
 
 
-def _module(messages: Mapping[str, object]) -> bytes:
-    text = json.dumps(messages, ensure_ascii=False)
-    return f"export const messages = /** @type {{Record<string, any>}} */ ({text});\n".encode()
+def _module(exported: str, value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False)
+    return f"export const {exported} = /** @type {{Record<string, any>}} */ ({text});\n".encode()

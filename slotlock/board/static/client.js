@@ -1,7 +1,7 @@
 // @ts-check
 /** Requests to /graphql: by the name of their operation, with the session and its renewal. */
 import { noteServerTime } from "./clock.js";
-import { ID_PREFIX } from "./documents.js";
+import { documents } from "./documents.js";
 import { redraw } from "./kernel.js";
 import { local } from "./storage.js";
 
@@ -61,6 +61,16 @@ function noteLost(at) {
 }
 addEventListener("offline", () => noteLost(Date.now()));
 addEventListener("online", () => noteLost(0));
+
+/** Let requests name more operations. @param {Record<string, string>} more */
+export function addDocuments(more) {
+  Object.assign(documents, more);
+}
+
+/** Return how a request names an operation. @param {string} name */
+export function documentId(name) {
+  return `board/${name}/${documents[name]}`;
+}
 
 /** Call this whenever a user signs in, changes or signs out, until the returned function is called. @param {() => void} listener */
 export function onSession(listener) {
@@ -192,7 +202,7 @@ async function post(name, variables, token) {
       signal: abort.signal,
       cache: "no-store",
       headers: { "Content-Type": "application/json", Accept: "application/json", ...(token && { Authorization: token }) },
-      body: JSON.stringify({ documentId: ID_PREFIX + name, variables }),
+      body: JSON.stringify({ documentId: documentId(name), variables }),
     });
     body = await response.json();
   } catch {

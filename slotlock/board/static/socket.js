@@ -1,7 +1,6 @@
 // @ts-check
 /** Subscriptions over one socket (graphql-transport-ws), which connects again by itself. */
-import { authorization, onSession, recheckSession } from "./client.js";
-import { ID_PREFIX } from "./documents.js";
+import { authorization, documentId, onSession, recheckSession } from "./client.js";
 
 const MAX_FAILURES = 3;
 const RETRY_AFTER_GIVING_UP_MS = 60_000;
@@ -77,7 +76,7 @@ export function subscribe(name, variables, onData, onEnd = () => {}) {
 /** @param {string} id */
 function send(id) {
   const each = wanted.get(id);
-  if (each) socket?.send(JSON.stringify({ id, type: "subscribe", payload: { documentId: ID_PREFIX + each.name, variables: each.variables } }));
+  if (each) socket?.send(JSON.stringify({ id, type: "subscribe", payload: { documentId: documentId(each.name), variables: each.variables } }));
 }
 
 function connect() {

@@ -111,13 +111,13 @@ async def test_the_board_names_its_documents_whether_there_is_a_list_or_not(
 ) -> None:
     url = (closed_app if has_list else app).url + "/graphql"
     documents = board_documents()
-    id_ = next(each for each in documents if each.endswith("/campaigns"))
+    id_ = next(each for each in documents if "/campaigns/" in each)
     variables = {"variables": {"first": 1}}
     for request in ({"documentId": id_}, {"query": documents[id_]}):
         response = (await http.post(url, json=request | variables)).json()
         assert response.keys() == {"data"}
         assert response["data"]["campaigns"].keys() == {"nodes", "pageInfo"}
-    other = {"documentId": "board/0/campaigns"} | variables
+    other = {"documentId": "board/campaigns/0"} | variables
     assert (await http.post(url, json=other)).json() == UNKNOWN_ID
 
 
