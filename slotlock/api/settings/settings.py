@@ -232,6 +232,7 @@ class Settings(LogSettings, LimitSettings, MailSettings):
         description="A JSON file with the only GraphQL documents that the server executes: a "
         "persisted query manifest of Apollo, or an object of documents by id. "
         "Clients send such a document, its id or its SHA-256. "
+        "The server also executes the documents of the board, unless `SLOTLOCK_BOARD` is off. "
         "By default the server executes every valid document.",
     )
     board: bool = setting(
