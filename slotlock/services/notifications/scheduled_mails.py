@@ -55,13 +55,15 @@ async def mail_schedule(
 
 async def _run_forever(schedule: "MailSchedule", lease_locks: Locks) -> None:
     while True:
-        pause_s = INTERVAL_S
+        # Also if another process has the lease: it may have died.
+        pause_s = BACKOFF_S
         try:
             # Without it, another process inserts the same.
             lease = await lease_locks.acquire(MAIL_SCHEDULE_LOCK)
             if lease is not None:
                 try:
                     await schedule.insert_due()
+                    pause_s = INTERVAL_S
                 finally:
                     await lease_locks.release(lease)
         except Exception as error:  # what is due is inserted the next time
@@ -69,7 +71,6 @@ async def _run_forever(schedule: "MailSchedule", lease_locks: Locks) -> None:
                 "could not look for reminders",
                 exc_info=None if is_unavailable(error) else error,
             )
-            pause_s = BACKOFF_S
         await asyncio.sleep(pause_s)
 
 

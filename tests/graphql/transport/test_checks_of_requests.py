@@ -12,6 +12,7 @@ import json
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,8 +41,10 @@ QUERY = "{ me { id } }"
 @pytest.fixture
 async def address(servers: EmbeddedServers) -> AsyncIterator[tuple[str, int]]:
     """Yield the address of the app in this process, with rate limits."""
+    # In that of other apps, the leases of their higher limits could use up those of this address.
+    own = replace(servers, redis_url=f"{servers.redis_url}/4")
     settings = app_settings(
-        servers, "checks", redis_budget_ms=1000, max_body=MAX_BODY, rate_writes=MAX_WRITES
+        own, "checks", redis_budget_ms=1000, max_body=MAX_BODY, rate_writes=MAX_WRITES
     )
     app = build_app(settings, development=False)
     running = uvicorn.Server(ServerConfig(app, 10, 10, 10, lifespan="on", log_config=None))
@@ -180,17 +183,17 @@ async def test_the_front_rejects_an_ended_session_and_counts_each_response(
 
 
 async def test_the_front_refuses_more_operations_than_the_rate_of_a_user(
-    direct: Responses, servers: EmbeddedServers
+    direct: Responses,
 ) -> None:
     query = 'mutation { cancelBooking(bookingId: "none") { __typename } }'
     accepted = 0
     while (response := await direct(query))[0] == 200:
         assert "errors" not in response[1]
         accepted += 1
-    # Time passes meanwhile, which permits some more.
-    assert accepted >= MAX_WRITES
     status, body = response
     assert (status, code_of(body)) == (429, "RATE_LIMITED")
+    # Time passes meanwhile, which permits some more.
+    assert accepted >= MAX_WRITES, body
 
 
 def counted(field: str, outcome: str) -> float:

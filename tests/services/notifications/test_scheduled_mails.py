@@ -21,14 +21,18 @@ from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import MailTopic
 from slotlock.infrastructure.mongo.ids import new_campaign_id
 from slotlock.infrastructure.mongo.outbox.scheduled_mail_queries import ScheduledMailQueries
+from slotlock.infrastructure.redis.keys import MAIL_SCHEDULE_LOCK
+from slotlock.infrastructure.redis.locks.lock_leases import LockLease
+from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.booking import waitlist
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
 from slotlock.services.notifications import scheduled_mails
-from slotlock.services.notifications.scheduled_mails import MailSchedule
+from slotlock.services.notifications.scheduled_mails import MailSchedule, mail_schedule
 from slotlock.services.slots import editing
 from tests.support.domain.campaign_builders import build_terms
 from tests.support.notifications.mail_scene import NIGHT, MailScene
+from tests.support.polling import eventually
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
@@ -121,6 +125,32 @@ async def test_a_worker_that_dies_before_its_checkpoint_is_repeated_without_doub
             await scene.schedule(22 * HOUR)
     await scene.schedule(HOUR)
     assert len(await scene.entries()) == 1
+
+
+async def test_a_worker_begins_soon_after_the_end_of_a_lease_that_another_one_left(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduled_mails, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(scheduled_mails, "BACKOFF_S", 0.01)
+    locks, acquire, is_refused = scene.services.locks, Locks.acquire, asyncio.Event()
+    left = await locks.acquire(MAIL_SCHEDULE_LOCK)
+    assert left is not None
+
+    async def recording_acquire(self: Locks, name: str) -> LockLease | None:
+        lease = await acquire(self, name)
+        if lease is None:
+            is_refused.set()
+        return lease
+
+    async def has_checkpoint() -> bool:
+        return await scene.services.scheduled_mails.load_checkpoint() is not None
+
+    monkeypatch.setattr(Locks, "acquire", recording_acquire)
+    async with mail_schedule(scene.services, locks, None):
+        await is_refused.wait()
+        assert not await has_checkpoint()
+        await locks.release(left)
+        await eventually(has_checkpoint, "the worker has inserted what is due")
 
 
 @pytest.mark.parametrize(("late_by", "count"), [(2 * HOUR - MINUTE, 1), (2 * HOUR, 0)])
