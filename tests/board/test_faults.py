@@ -181,7 +181,7 @@ async def test_a_page_without_a_socket_whose_first_reads_fail_reads_again(board:
     await context.route_web_socket("**/graphql", lambda socket: socket.close())
     page = await board.open(context, course.address)
     await course.button(page).wait_for()
-    assert failed == {"campaign", "slots"}
+    assert failed == {"campaign", "slotsOfCampaign"}
 
 
 async def test_what_changed_while_the_first_socket_failed_is_read(board: Board) -> None:

@@ -61,13 +61,13 @@ class _Module:
         self._scopes: dict[int, Scope] = {}
         self._starts = set[int]()
         self._top = Scope()
-        self._kept = set[str]()
+        self._public = set[str]()
         for statement in root.children:
             known = set(self._top.declared)
             self._starts.add(len(self._tokens))
             self._visit(statement, "program", self._top)
             if statement.type in ("import_statement", "export_statement"):
-                self._kept |= self._top.declared - known
+                self._public |= self._top.declared - known
 
     def _visit(self, node: Node, parent: str, scope: Scope) -> None:
         """Note the tokens of a node, with what they declare."""
@@ -139,8 +139,8 @@ class _Module:
         while name not in scope.declared and scope.outer is not None:
             scope = scope.outer
             path.append(scope)
-        is_kept = scope is self._top and name in self._kept
-        return name in scope.declared and not is_kept, path
+        is_public = scope is self._top and name in self._public
+        return name in scope.declared and not is_public, path
 
 
 def text_of(node: Node) -> str:
