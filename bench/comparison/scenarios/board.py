@@ -9,7 +9,7 @@ from bench.comparison.load import CONNECTIONS, Requests
 from bench.comparison.rounds import BenchmarkSetup, Run, run_workload, tokens_file
 from bench.comparison.targets import slotlock_target
 from bench.comparison.targets.targets import SLOTLOCK
-from slotlock.api.board.documents import BOARD_DIR
+from slotlock.api.board.documents import board_documents
 from slotlock.domain.users.user import Role
 from slotlock.simulation.client.http import GraphQLClient, open_http
 from slotlock.simulation.model.plan import BookingMode, SimulationConfig
@@ -40,8 +40,8 @@ def run_boards(setup: BenchmarkSetup) -> Iterator[Run]:
 
 def request_body(campaign_id: str) -> str:
     """Return the body of the request with which the board reads the courses of a campaign."""
-    query = (BOARD_DIR / "operations" / f"{OPERATION}.graphql").read_text()
-    return json.dumps({"query": query, "variables": {"campaign": campaign_id, "first": 100}})
+    id_ = next(each for each in board_documents() if f"/{OPERATION}/" in each)
+    return json.dumps({"documentId": id_, "variables": {"campaign": campaign_id, "first": 100}})
 
 
 async def _create_campaign(setup: BenchmarkSetup, url: str) -> str:
