@@ -94,6 +94,14 @@ async def test_axe_finds_nothing_in_light_and_dark_on_phone_and_laptop(
             await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert await violations(page, rules) == [], (width, scheme)
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert await page.locator("[aria-invalid]").count() == 0
+
+
+async def test_a_countdown_of_hours_fits_on_a_narrow_phone(board: Board) -> None:
+    student, course = await board.student("Maximilian"), await board.course(opens_in_s=11 * 3600)
+    page = await board.visit(student, course, viewport={"width": WIDTHS[0], "height": 640})
+    await page.get_by_role("timer").wait_for()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[0]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

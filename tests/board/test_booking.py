@@ -26,6 +26,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # A busy machine draws late. A page that follows the device's clock is ten minutes late or early.
 MAX_LATE_MS = 30_000
+# Notes what is said to screen readers.
+NOTE_SAYINGS = """globalThis.sayings = [];
+new MutationObserver(() => {
+  const said = document.getElementById("status")?.textContent;
+  if (said && said !== sayings.at(-1)) sayings.push(said);
+}).observe(document, { childList: true, subtree: true });"""
 
 
 async def test_the_button_appears_by_itself_at_the_instant_of_the_server(board: Board) -> None:
@@ -225,6 +231,36 @@ async def test_a_page_whose_sockets_are_refused_reads_again(board: Board) -> Non
     await shown(page, "Updated every 15 s").wait_for()
     await other.book_slot(course.slot_id)
     await course.row(page).get_by_text("11 of 12 free").wait_for()
+
+
+async def test_only_a_change_of_the_position_that_is_shown_is_said(board: Board) -> None:
+    student, first, second = [await board.student(name) for name in ("Mia", "Jonas", "Ada")]
+    course = await board.course(capacity=1, waitlistCapacity=5)
+    await second.book_slot(course.slot_id)
+    await first.join(course.slot_id)
+    await student.join(course.slot_id)
+    context = await board.context(student)
+    is_shown, is_known = asyncio.Event(), asyncio.Event()
+
+    async def arrive_late(socket: WebSocketRoute) -> None:
+        await is_shown.wait()
+        server = socket.connect_to_server()
+
+        def forward(message: str | bytes) -> None:
+            socket.send(message)
+            if '"position":2' in str(message):
+                is_known.set()
+
+        server.on_message(forward)
+
+    await context.route_web_socket("**/graphql", arrive_late)
+    page = await board.open(context, course.address, NOTE_SAYINGS)
+    await course.row(page, "waiting").get_by_text("You are 2nd in line").wait_for()
+    is_shown.set()
+    await is_known.wait()
+    await first.leave(course.slot_id)
+    await expect(page.locator("#status")).to_contain_text("1st")
+    assert await page.evaluate("sayings") == ["Chess: You are 1st in line"]
 
 
 async def test_names_and_titles_full_of_markup_are_shown_as_text(board: Board) -> None:

@@ -238,11 +238,12 @@ export function leave(slot) {
 
 /**
  * Call back whenever the server changes one's own bookings or positions, or another person signs
- * in, until the returned function is called. What is one's own event is said aloud.
- * @param {() => void} onBooking
- * @param {(event: {slotId: string, position: number | null}) => any} onPosition returns the slot
+ * in, until the returned function is called. What is one's own event is said aloud. The first
+ * position may arrive after the list: it is said only if the page shows another one.
+ * @param {() => void} load the view again
+ * @param {(slotId: string) => any} find returns a slot of the view, with its `myWaitlistEntry`
  */
-export function watchMine(onBooking, onPosition) {
+export function watchMine(load, find) {
   /** @type {Array<() => void>} */
   let ends = [];
   let user = me?.id;
@@ -250,10 +251,14 @@ export function watchMine(onBooking, onPosition) {
     for (const end of ends) end();
     ends = me ? [subscribe("watchMyBookings", {}, ({ myBookings: { booking, action, by } }) => {
       if (action === "OFFERED") say(t("said.offered", { title: booking.slot.title, time: timeOf(booking.heldUntil, booking.slot.timeZone) }));
-      if (by?.id !== me?.id || !known.has(stateOf(booking))) onBooking();
-    }), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: event }) => {
-      const slot = onPosition(event);
-      if (slot && event.position) say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(event.position) })}`);
+      if (by?.id !== me?.id || !known.has(stateOf(booking))) load();
+    }), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: { slotId, position } }) => {
+      const slot = find(slotId);
+      const entry = slot?.myWaitlistEntry;
+      if (!entry?.position || !position) return slot && load();
+      if (entry.position !== position) say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(position) })}`);
+      entry.position = position;
+      redraw();
     })] : [];
   };
   watch();
@@ -261,7 +266,7 @@ export function watchMine(onBooking, onPosition) {
     if (me?.id === user) return;
     user = me?.id;
     watch();
-    onBooking();
+    load();
   });
   return () => {
     stopSession();

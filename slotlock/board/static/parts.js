@@ -91,7 +91,7 @@ export function notice(kind, iconName, content, action) {
  */
 export function field(id, label, attributes, error, help) {
   const described = [help && `${id}-help`, error && `${id}-error`].filter(Boolean).join(" ");
-  const wrong = { "aria-invalid": error && "true", "aria-describedby": described || null };
+  const wrong = { "aria-invalid": error ? "true" : null, "aria-describedby": described || null };
   const { tag = "input", children = [], ...others } = attributes;
   return h(
     "div",

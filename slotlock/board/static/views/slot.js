@@ -49,9 +49,8 @@ export function openSlot(part) {
     if (slot && change.movedFrom) return location.replace(`#/slot/${id}`);
     if (slot) live.load();
   });
-  const stopWatching = watchMine(() => live.load(), (event) => {
-    const slot = live.items?.find((each) => each.id === event.slotId);
-    if (slot?.myWaitlistEntry && event.position) slot.myWaitlistEntry.position = event.position;
+  const stopWatching = watchMine(() => live.load(), (id) => {
+    const slot = live.items?.find((each) => each.id === id);
     if (slot) live.load();
     return slot;
   });

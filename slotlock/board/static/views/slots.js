@@ -67,13 +67,7 @@ export function openSlots(campaignId) {
     });
     if ("myBooking" in change) setTimeout(() => live.load(), Math.random() * READS_SPREAD_MS); // limits of others
   });
-  const stopWatching = watchMine(() => live.load(), (event) => {
-    const slot = live.items?.find((each) => each.id === event.slotId);
-    if (slot?.myWaitlistEntry && event.position) slot.myWaitlistEntry.position = event.position;
-    else if (slot) live.load();
-    redraw();
-    return slot;
-  });
+  const stopWatching = watchMine(() => live.load(), (id) => live.items?.find((each) => each.id === id));
 
   // Countdowns and deadlines go on by the second, and nothing else asks for a frame then.
   const timer = setInterval(() => {

@@ -51,9 +51,10 @@ export function openWeek() {
   load();
   const stopListening = onChange(() => load());
   const stopReading = onMissed(load);
-  const stopWatching = watchMine(load, (event) => {
+  const stopWatching = watchMine(load, (id) => {
     load();
-    return week?.entries.find((each) => each.slot.id === event.slotId)?.slot;
+    const entry = week?.entries.find((each) => each.slot.id === id);
+    return entry && { ...entry.slot, myWaitlistEntry: entry };
   });
   const timer = setInterval(() => {
     sayDeadlines(week?.bookings.map((booking) => ({ ...booking.slot, myBooking: booking })));

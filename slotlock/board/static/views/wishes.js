@@ -6,7 +6,7 @@ import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { readAll } from "../store.js";
-import { deviceZone, errorText, number, ordinal, problemText, shortOf, t, timeOf } from "../text.js";
+import { deviceZone, errorText, number, ordinal, problemText, shortDayOf, t, timeOf } from "../text.js";
 
 const MOST = 50;
 /** How soon after the last change the list is sent. */
@@ -119,12 +119,12 @@ export function openWishes(campaignId) {
   /** @param {string} id */
   const titleOf = (id) => slotOf(id)?.title ?? t("wishes.gone");
   /** @param {any} slot */
-  const when = (slot) => slot && h("span", { class: "soft" }, `${shortOf(slot.startTime, slot.timeZone)}, ${timeOf(new Date(slot.startTime), slot.timeZone)}`);
+  const when = (slot) => slot && h("span", { class: "soft" }, `${shortDayOf(slot.startTime, slot.timeZone)}, ${timeOf(new Date(slot.startTime), slot.timeZone)}`);
 
   /** @param {string} id */
   function demand(id) {
     const found = data.wishStatistics?.find((/** @type {any} */ each) => each.slotId === id);
-    return data.wishStatistics && h("span", { class: "soft" }, t("wishes.demand", { count: found?.wishes ?? 0, places: number(slotOf(id)?.capacity ?? 0) }));
+    return data.wishStatistics && h("span", { class: "soft" }, " · ", t("wishes.demand", { count: found?.wishes ?? 0, places: number(slotOf(id)?.capacity ?? 0) }));
   }
 
   /** @param {string} id @param {number} index */
@@ -134,7 +134,7 @@ export function openWishes(campaignId) {
     return h(
       "li",
       { "data-key": `wish ${id}` },
-      h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id)), " ", demand(id)),
+      h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id)), demand(id)),
       h(
         "div",
         { class: "row" },
@@ -150,7 +150,7 @@ export function openWishes(campaignId) {
     return h(
       "li",
       { "data-key": `slot ${slot.id}` },
-      h("p", { class: "grow" }, h("a", { href: `#/slot/${slot.id}` }, slot.title), h("br"), when(slot), " ", demand(slot.id)),
+      h("p", { class: "grow" }, h("a", { href: `#/slot/${slot.id}` }, slot.title), h("br"), when(slot), demand(slot.id)),
       button("second", [t("wishes.add"), whose(slot.title)], () => change([...ranked, slot.id], t("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) })), { disabled: ranked.length >= MOST }),
     );
   }

@@ -98,7 +98,7 @@ export function openMonitor(campaignId) {
   function render() {
     if (!campaign || !statistics) return [error ? failure(error, load) : bones(5)];
     return [
-      h("div", { class: "row span" }, h("div", { class: "stack tight" }, h("h1", null, campaign.name), h("p", { class: "soft" }, summary())), h("div", { class: "row push" }, freshness(), fullScreen())),
+      h("div", { class: "row span" }, h("div", { class: "stack tight" }, h("p", null, h("a", { href: `#/plan/${campaignId}` }, t("plan.courses"))), h("h1", null, campaign.name), h("p", { class: "soft" }, summary())), h("div", { class: "row push" }, freshness(), fullScreen())),
       numbers(),
       h("div", { class: "stack" }, chartPart(), slotsPart()),
       h("div", { class: "stack" }, unplacedPart(), logPart()),
