@@ -48,7 +48,7 @@ MEDIA_TYPES = {
 FOR_EVER = "public, max-age=31536000, immutable"
 # A page that is reloaded by many at once comes from a cache.
 FOR_A_MOMENT = "public, max-age=30, stale-while-revalidate=300"
-# A page from a cache that is older than its files gets this instead of its start.
+# A page of another version gets this instead of each of its modules.
 START, RELOAD = "app.js", "reload.js"
 # The views for organizers, with the texts and operations that no other view uses.
 FOR_ORGANIZERS = "views/organizer"
@@ -153,8 +153,10 @@ def board_routes(
         served = await asyncio.shield(files())
         file = served.get(request.path_params["name"])
         if request.path_params["version"] != version:
-            if request.path_params["name"] in (START, RELOAD):
-                return await served[RELOAD].response(request, "no-store")
+            if request.path_params["name"].endswith(".js"):
+                reload = await served[RELOAD].response(request, "no-store")
+                reload.headers["Vary"] = "*"  # no worker may store it as what it comes instead of
+                return reload
             file = None
         if file is None:
             return PlainTextResponse("no such file of the board", 404)

@@ -91,13 +91,14 @@ async def test_the_page_says_what_the_api_says_of_the_site(
     assert await client.execute(f"{{ site {{ {fields} }} }}") == shown
 
 
-@pytest.mark.parametrize("name", ["app.js", "reload.js"])
+@pytest.mark.parametrize("name", ["app.js", "reload.js", "messages/en.js", "views/organizer.js"])
 async def test_a_page_of_another_version_gets_what_loads_it_anew(
     app: AppProcess, http: httpx.AsyncClient, name: str
 ) -> None:
     response = await http.get(f"{app.url}/board/0123456789abcdef/{name}")
     assert (response.content, response.status_code) == (FILES["reload.js"], 200)
     assert response.headers["cache-control"] == "no-store"
+    assert response.headers["vary"] == "*"
 
 
 @pytest.mark.parametrize(
