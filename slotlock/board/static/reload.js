@@ -23,8 +23,11 @@ function hasEntries() {
   return [...document.querySelectorAll("input:not([type=checkbox], [readonly]), textarea")].some((field) => /** @type {HTMLInputElement} */ (field).value);
 }
 
+/** Whether a request needs a new page. Otherwise the person left what they typed, for a view that is missing. */
+const isRequested = import.meta.url.endsWith("/reload.js");
+
 function reload() {
-  if (hasEntries()) {
+  if (isRequested && hasEntries()) {
     setTimeout(reload, LOOK_AGAIN_MS);
     return;
   }
