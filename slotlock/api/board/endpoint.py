@@ -48,7 +48,7 @@ MEDIA_TYPES = {
 FOR_EVER = "public, max-age=31536000, immutable"
 # A page that is reloaded by many at once comes from a cache.
 FOR_A_MOMENT = "public, max-age=30, stale-while-revalidate=300"
-# A page from a cache that is older than its files gets this instead of its start.
+# A page of another version gets this instead of each of its modules, and other files of this one.
 START, RELOAD = "app.js", "reload.js"
 # The views for organizers, with the texts and operations that no other view uses.
 FOR_ORGANIZERS = "views/organizer"
@@ -150,15 +150,15 @@ def board_routes(
         return response
 
     async def show_file(request: Request) -> Response:
+        name, is_other = request.path_params["name"], request.path_params["version"] != version
         served = await asyncio.shield(files())
-        file = served.get(request.path_params["name"])
-        if request.path_params["version"] != version:
-            if request.path_params["name"] in (START, RELOAD):
-                return await served[RELOAD].response(request, "no-store")
-            file = None
+        file = served.get(RELOAD if is_other and name.endswith(".js") else name)
         if file is None:
             return PlainTextResponse("no such file of the board", 404)
-        return await file.response(request, FOR_EVER)
+        response = await file.response(request, "no-store" if is_other else FOR_EVER)
+        if is_other:
+            response.headers["Vary"] = "*"  # no worker may store it as the file of that version
+        return response
 
     return [
         Route("/board", show_page),

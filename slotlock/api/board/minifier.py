@@ -2,8 +2,10 @@
 
 A name of variables has the same short name wherever its file declares it: that compresses better
 than the shortest names of each function. What a file exports or imports keeps its name.
+Only the `name` and the text of a function or class show the difference.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
@@ -14,21 +16,36 @@ import tree_sitter_javascript
 from tree_sitter import Language, Node, Parser
 
 JAVASCRIPT = Language(tree_sitter_javascript.language())
-FUNCTIONS = ("function_declaration", "function_expression", "arrow_function", "method_definition")
-# The block of one of these shares the scope of its parameters.
+FUNCTION_DECLARATIONS = ("function_declaration", "generator_function_declaration")
+NAMED = (*FUNCTION_DECLARATIONS, "function_expression", "generator_function")
+FUNCTIONS = (*NAMED, "arrow_function", "method_definition")
 WITH_PARAMETERS = (*FUNCTIONS, "catch_clause")
 SCOPES = {*WITH_PARAMETERS, "statement_block", "switch_body", "for_statement", "for_in_statement"}
+# Names that are outside the scope of their node: a method may be called as an expression says.
+OUTER_NAMES = {(each, "name") for each in (*FUNCTION_DECLARATIONS, "method_definition")}
 # The fields of nodes with the names that they declare.
 DECLARATIONS = {
     *((each, "parameters") for each in FUNCTIONS),
+    *((each, "name") for each in NAMED),
     *(("arrow_function", "parameter"), ("catch_clause", "parameter")),
-    *(("function_declaration", "name"), ("function_expression", "name")),
     *(("class_declaration", "name"), ("variable_declarator", "name"), ("for_in_statement", "left")),
     *(("import_specifier", "name"), ("import_specifier", "alias")),
+    *(("export_specifier", "name"), ("export_specifier", "alias")),
 }
+# What a semicolon ends, or the end of a line.
+STATEMENTS = {
+    *("expression_statement", "lexical_declaration", "return_statement", "throw_statement"),
+    *("break_statement", "continue_statement", "debugger_statement", "do_statement"),
+    *("field_definition", "using_declaration"),
+}
+# What would do something else with short names, or without blanks.
+REFUSED = {"var", "namespace_export"}
+REFUSED_NAMES = re.compile(r"eval|__proto__|.*\\.*")
 SHORTHANDS = ("shorthand_property_identifier", "shorthand_property_identifier_pattern")
+NAMES = ("identifier", *SHORTHANDS)
+TOKENS = {"string", "regex", "empty_statement"}
 TEMPLATE_TEXTS = {"string_fragment", "escape_sequence"}
-KEYWORDS = {"as", "do", "if", "in", "of"}
+KEYWORDS = {"as", "do", "if", "in", "of", "for", "let", "new", "try", "var"}
 
 
 class Scope:
@@ -37,6 +54,8 @@ class Scope:
     def __init__(self, outer: "Scope | None" = None) -> None:
         self.outer = outer
         self.declared = set[str]()
+        # That of a function, if this is the one of its parameters.
+        self.body: Scope | None = None
         # What is sent for the names that it and the scopes in it use.
         self.taken = set[str]()
 
@@ -45,7 +64,7 @@ def minify(module: str) -> str:
     """Return a module that does the same, with a line for each statement of its top level.
 
     Raises:
-        ValueError: it is no module of JavaScript, or it uses `var`.
+        ValueError: it is no module of JavaScript, or it has what would not do the same.
     """
     return _Module(module).minified()
 
@@ -63,30 +82,35 @@ class _Module:
         self._top = Scope()
         self._public = set[str]()
         for statement in root.children:
-            known = set(self._top.declared)
+            known, self._top.declared = self._top.declared, set()
             self._starts.add(len(self._tokens))
             self._visit(statement, "program", self._top)
             if statement.type in ("import_statement", "export_statement"):
-                self._public |= self._top.declared - known
+                self._public |= self._top.declared
+            self._top.declared |= known
 
     def _visit(self, node: Node, parent: str, scope: Scope) -> None:
         """Note the tokens of a node, with what they declare."""
         kind = node.type
         if kind == "comment":
             return
-        if kind == "variable_declaration":
-            raise ValueError("`var` in a module")
-        if kind in ("string", "regex") or not node.child_count:
-            if kind == "identifier" or kind in SHORTHANDS:
+        is_name = kind in NAMES
+        text = text_of(node)
+        if kind in REFUSED or (is_name and REFUSED_NAMES.fullmatch(text)) or _ends_with_line(node):
+            raise ValueError(f"a module with `{text}`")
+        if kind in TOKENS or not node.child_count:
+            if is_name:
                 self._scopes[len(self._tokens)] = scope
-            self._tokens.append((text_of(node), kind))
+            self._tokens.append((text, kind))
             return
         outer = scope
-        if kind in SCOPES and not (kind == "statement_block" and parent in WITH_PARAMETERS):
+        if kind in SCOPES:
             scope = Scope(outer)
+        if kind == "statement_block" and parent in WITH_PARAMETERS:
+            outer.body = scope
         for index, child in enumerate(node.children):
             field = node.field_name_for_child(index)
-            owner = outer if (kind, field) == ("function_declaration", "name") else scope
+            owner = outer if (kind, field) in OUTER_NAMES else scope
             if (kind, field) in DECLARATIONS and not _is_assignment(node):
                 owner.declared.update(_names(child))
             self._visit(child, kind, owner)
@@ -100,11 +124,11 @@ class _Module:
             text = source
             if index in self._scopes and self._path(index)[0]:
                 text = f"{source}:{short[source]}" if kind in SHORTHANDS else short[source]
-            if last == ";" and text == "}":
+            if last_kind == ";" and text == "}":
                 sent.pop()
             elif index in self._starts:
                 sent.append("\n" * bool(sent))
-            elif not TEMPLATE_TEXTS & {last_kind, kind} and _needs_blank(last[-1], text[0]):
+            elif not TEMPLATE_TEXTS & {last_kind, kind} and _needs_blank(last, last_kind, text):
                 sent.append(" ")
             sent.append(text)
             last, last_kind = text, kind
@@ -139,6 +163,8 @@ class _Module:
         while name not in scope.declared and scope.outer is not None:
             scope = scope.outer
             path.append(scope)
+        # A parameter and a name of the body may not be the same.
+        path += [each.body for each in path if each.body]
         is_public = scope is self._top and name in self._public
         return name in scope.declared and not is_public, path
 
@@ -148,6 +174,12 @@ def text_of(node: Node) -> str:
     return cast("bytes", node.text).decode()
 
 
+def _ends_with_line(node: Node) -> bool:
+    """Whether it is a statement without a semicolon, and not the last one of a block."""
+    ends = {each.type for each in (*node.children[-1:], node.next_sibling) if each}
+    return node.type in STATEMENTS and not ends & {";", "}"}
+
+
 def _is_assignment(node: Node) -> bool:
     """Whether a loop assigns to a variable that exists: `for (name of names)`."""
     return node.type == "for_in_statement" and node.child_by_field_name("kind") is None
@@ -155,7 +187,7 @@ def _is_assignment(node: Node) -> bool:
 
 def _names(pattern: Node) -> Iterator[str]:
     """Yield the names that a pattern or a list of parameters declares."""
-    if pattern.type in ("identifier", *SHORTHANDS):
+    if pattern.type in NAMES:
         yield text_of(pattern)
     elif part := pattern.child_by_field_name("left") or pattern.child_by_field_name("value"):
         yield from _names(part)
@@ -171,7 +203,10 @@ def _candidates() -> Iterator[str]:
                 yield name
 
 
-def _needs_blank(last: str, first: str) -> bool:
-    """Whether two tokens need a blank between them, given by their last and first character."""
-    is_repeated = last == first and last in {"+", "-", "/"}
-    return is_repeated or all(each.isalnum() or each in {"_", "$"} for each in (last, first))
+def _needs_blank(last: str, kind: str, text: str) -> bool:
+    """Whether a token and the text of the next one need a blank between them."""
+    pair = last[-1] + text[0]
+    if pair in {"++", "--", "//", "<!"} or (kind == "number" and pair[1] == "."):
+        return True
+    is_word = [each.isalnum() or each in "_$\\" or not each.isascii() for each in pair]
+    return is_word[1] and (is_word[0] or kind in {"number", "regex"})

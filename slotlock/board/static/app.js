@@ -149,7 +149,7 @@ async function show() {
 async function missing(error) {
   const page = await fetch("/board", { cache: "no-cache" }).then((response) => response.text(), () => "");
   if (page.includes(VERSION)) throw error;
-  if (page) await import("./reload.js");
+  if (page) import("./reload.js");
   return () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] });
 }
 

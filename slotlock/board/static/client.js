@@ -215,16 +215,16 @@ async function post(name, variables, token) {
   const error = body.errors?.[0];
   if (error) {
     const { code = "INTERNAL", retryAfterMs = 0 } = error.extensions ?? {};
-    if (code === OUTDATED && !hasEntries()) import("./reload.js");
+    reloadIfOutdated(code);
     throw new RequestError(code, retryAfterMs);
   }
   if (body.data?.serverTime) noteServerTime(sentAt, performance.now(), body.data.serverTime);
   return body.data;
 }
 
-/** Whether somebody typed what a new page would not have. */
-function hasEntries() {
-  return [...document.querySelectorAll("input:not([type=checkbox], [readonly]), textarea")].some((field) => /** @type {HTMLInputElement} */ (field).value);
+/** Load the page anew, if the server does not know what it asks. @param {string} code */
+export function reloadIfOutdated(code) {
+  if (code === OUTDATED) import("./reload.js");
 }
 
 /** Return a new key for a request that must happen once. */

@@ -1,6 +1,6 @@
 // @ts-check
 /** Subscriptions over one socket (graphql-transport-ws), which connects again by itself. */
-import { authorization, documentId, onSession, recheckSession } from "./client.js";
+import { authorization, documentId, onSession, recheckSession, reloadIfOutdated } from "./client.js";
 
 const MAX_FAILURES = 3;
 const RETRY_AFTER_GIVING_UP_MS = 60_000;
@@ -129,6 +129,7 @@ function ask() {
 function end(id, code) {
   const each = wanted.get(id);
   wanted.delete(id);
+  setTimeout(() => reloadIfOutdated(code), Math.random() * RECONNECT_SPREAD_MS);
   each?.onEnd(code);
 }
 

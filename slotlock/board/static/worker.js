@@ -18,7 +18,7 @@ worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUnti
 worker.addEventListener("fetch", (/** @type {any} */ event) => {
   const { pathname, origin } = new URL(event.request.url);
   if (event.request.method !== "GET" || origin !== location.origin) return;
-  if (event.request.mode === "navigate" && pathname === PAGE) event.respondWith(page());
+  if (event.request.mode === "navigate" && pathname === PAGE) event.respondWith(page(event.request));
   else if (pathname.startsWith(`${PAGE}/${VERSION}/`)) event.respondWith(file(event.request));
 });
 
@@ -36,12 +36,13 @@ async function forgetOthers() {
   await Promise.all(names.filter((name) => name.startsWith("slotlock-board-") && name !== CACHE).map((name) => caches.delete(name)));
 }
 
-/** Return the page of the network, or the one that is kept. */
-async function page() {
+/** Return the page of the network, or the one that is kept. @param {Request} request */
+async function page(request) {
   const abort = new AbortController();
   const timer = setTimeout(() => abort.abort(), PATIENCE_MS);
   try {
-    const response = await fetch(PAGE, { signal: abort.signal });
+    // A page that loads anew does not want the one that the browser keeps.
+    const response = await fetch(PAGE, { cache: request.cache, signal: abort.signal });
     if (response.ok) return response;
   } catch {
     // No network: the kept one is as good.

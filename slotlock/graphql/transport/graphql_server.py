@@ -215,10 +215,12 @@ def _parse_raw_request(
 
 def _no_document(payload: Mapping[str, Any], documents: DocumentCache) -> DocumentError:
     """Return the error of a request without a text, or with an id that the server does not know."""
-    extensions = payload.get("extensions")
+    id_, extensions = payload.get("documentId"), payload.get("extensions")
+    if id_ is not None and not isinstance(id_, str):
+        return _bad_input("`documentId` must be a string or null.")
     is_persisted = isinstance(extensions, dict) and extensions.get("persistedQuery")
     # A list is no reason to send the text instead; another version of the client is one for an id.
-    if isinstance(payload.get("documentId"), str) or (is_persisted and not documents.only_known):
+    if id_ is not None or (is_persisted and not documents.only_known):
         return DocumentError([PERSISTED_QUERY_NOT_SUPPORTED])
     return _bad_input(NOT_LISTED_MESSAGE if documents.only_known else NO_TEXT_MESSAGE)
 

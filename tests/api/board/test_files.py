@@ -91,19 +91,28 @@ async def test_the_page_says_what_the_api_says_of_the_site(
     assert await client.execute(f"{{ site {{ {fields} }} }}") == shown
 
 
-@pytest.mark.parametrize("name", ["app.js", "reload.js"])
+@pytest.mark.parametrize("name", ["app.js", "reload.js", "messages/en.js", "views/organizer.js"])
 async def test_a_page_of_another_version_gets_what_loads_it_anew(
     app: AppProcess, http: httpx.AsyncClient, name: str
 ) -> None:
     response = await http.get(f"{app.url}/board/0123456789abcdef/{name}")
     assert (response.content, response.status_code) == (FILES["reload.js"], 200)
     assert response.headers["cache-control"] == "no-store"
+    assert response.headers["vary"] == "*"
+
+
+async def test_a_page_of_another_version_has_the_style_of_this_one(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    response = await http.get(f"{app.url}/board/0123456789abcdef/board.css")
+    assert (response.content, response.status_code) == (FILES["board.css"], 200)
+    assert (response.headers["cache-control"], response.headers["vary"]) == ("no-store", "*")
 
 
 @pytest.mark.parametrize(
-    "path", ["0123456789abcdef/board.css", "{}/nothing.js", "{}/../board.html"]
+    "path", ["0123456789abcdef/nothing.css", "{}/nothing.js", "{}/../board.html"]
 )
-async def test_a_file_of_another_version_or_of_another_folder_is_not_found(
+async def test_a_file_of_another_folder_is_not_found(
     app: AppProcess, http: httpx.AsyncClient, page: httpx.Response, path: str
 ) -> None:
     version = re.findall(r'name="board-version" content="(\w+)"', page.text)[0]

@@ -121,6 +121,18 @@ async def test_the_board_names_its_documents_whether_there_is_a_list_or_not(
     assert (await http.post(url, json=other)).json() == UNKNOWN_ID
 
 
+@pytest.mark.parametrize("has_list", [True, False])
+@pytest.mark.parametrize("id_", [7, False, ["type"], {}])
+async def test_an_id_that_is_no_string_is_an_error_that_says_so(
+    app: AppProcess, closed_app: AppProcess, http: httpx.AsyncClient, id_: object, has_list: bool
+) -> None:
+    url = (closed_app if has_list else app).url + "/graphql"
+    response = await http.post(url, json={"documentId": id_})
+    (error,) = response.json()["errors"]
+    assert (response.status_code, error["extensions"]) == (400, {"code": "BAD_USER_INPUT"})
+    assert error["message"] == "`documentId` must be a string or null."
+
+
 @pytest.mark.parametrize("accept", ["*/*", GRAPHQL_JSON, "text/event-stream"])
 @pytest.mark.parametrize("query", [{}, {"query": None}, {"query": ""}])
 async def test_without_a_list_clients_of_apollo_fall_back_to_the_text(
