@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Route, WebSocketRoute, expect
+from playwright.async_api import Request, Route, WebSocketRoute, expect
 
 from bench.board.opening import wrong_clock
 from tests.support.apps.fork_server import forked_app
@@ -233,13 +233,20 @@ async def test_a_page_whose_sockets_are_refused_reads_again(board: Board) -> Non
     await course.row(page).get_by_text("11 of 12 free").wait_for()
 
 
-async def test_only_a_change_of_the_position_that_is_shown_is_said(board: Board) -> None:
+@pytest.mark.parametrize(
+    ("view", "operation", "reads"),
+    [("campaign", "slotsOfCampaign", 1), ("slot", "slot", 2), ("week", "myWeek", 1)],
+)
+async def test_only_a_change_of_the_position_that_is_shown_is_said_and_read_where_more_changes(
+    board: Board, view: str, operation: str, reads: int
+) -> None:
     student, first, second = [await board.student(name) for name in ("Mia", "Jonas", "Ada")]
     course = await board.course(capacity=1, waitlistCapacity=5)
     await second.book_slot(course.slot_id)
     await first.join(course.slot_id)
     await student.join(course.slot_id)
-    context = await board.context(student)
+    context, sent = await board.context(student), list[Request]()
+    context.on("request", lambda each: sent.append(each) if asks_for(each, operation) else None)
     is_shown, is_known = asyncio.Event(), asyncio.Event()
 
     async def arrive_late(socket: WebSocketRoute) -> None:
@@ -254,13 +261,16 @@ async def test_only_a_change_of_the_position_that_is_shown_is_said(board: Board)
         server.on_message(forward)
 
     await context.route_web_socket("**/graphql", arrive_late)
-    page = await board.open(context, course.address, NOTE_SAYINGS)
-    await course.row(page, "waiting").get_by_text("You are 2nd in line").wait_for()
+    addresses = {"campaign": course.address, "slot": f"#/slot/{course.slot_id}", "week": "#/week"}
+    page = await board.open(context, addresses[view], NOTE_SAYINGS)
+    await page.locator("main").get_by_text("2nd").first.wait_for()
     is_shown.set()
     await is_known.wait()
     await first.leave(course.slot_id)
+    await page.locator("main").get_by_text("1st").first.wait_for()
     await expect(page.locator("#status")).to_contain_text("1st")
     assert await page.evaluate("sayings") == ["Chess: You are 1st in line"]
+    assert len(sent) == reads
 
 
 async def test_names_and_titles_full_of_markup_are_shown_as_text(board: Board) -> None:

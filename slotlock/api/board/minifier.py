@@ -94,12 +94,13 @@ class _Module:
         kind = node.type
         if kind == "comment":
             return
-        is_name = kind in NAMES
-        text = text_of(node)
-        if kind in REFUSED or (is_name and REFUSED_NAMES.fullmatch(text)) or _ends_with_line(node):
-            raise ValueError(f"a module with `{text}`")
+        if kind in REFUSED or (kind in STATEMENTS and _ends_with_line(node)):
+            raise ValueError(f"a module with `{text_of(node)}`")
         if kind in TOKENS or not node.child_count:
-            if is_name:
+            text = text_of(node)
+            if kind in NAMES:
+                if REFUSED_NAMES.fullmatch(text):
+                    raise ValueError(f"a module with `{text}`")
                 self._scopes[len(self._tokens)] = scope
             self._tokens.append((text, kind))
             return
@@ -175,9 +176,9 @@ def text_of(node: Node) -> str:
 
 
 def _ends_with_line(node: Node) -> bool:
-    """Whether it is a statement without a semicolon, and not the last one of a block."""
+    """Whether a statement has no semicolon, and is not the last one of a block."""
     ends = {each.type for each in (*node.children[-1:], node.next_sibling) if each}
-    return node.type in STATEMENTS and not ends & {";", "}"}
+    return not ends & {";", "}"}
 
 
 def _is_assignment(node: Node) -> bool:

@@ -242,8 +242,9 @@ export function leave(slot) {
  * position may arrive after the list: it is said only if the page shows another one.
  * @param {() => void} load the view again
  * @param {(slotId: string) => any} find returns a slot of the view, with its `myWaitlistEntry`
+ * @param {() => void} onPosition the slot has another position
  */
-export function watchMine(load, find) {
+export function watchMine(load, find, onPosition = redraw) {
   /** @type {Array<() => void>} */
   let ends = [];
   let user = me?.id;
@@ -256,9 +257,10 @@ export function watchMine(load, find) {
       const slot = find(slotId);
       const entry = slot?.myWaitlistEntry;
       if (!entry?.position || !position) return slot && load();
-      if (entry.position !== position) say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(position) })}`);
+      if (entry.position === position) return;
       entry.position = position;
-      redraw();
+      say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(position) })}`);
+      onPosition();
     })] : [];
   };
   watch();

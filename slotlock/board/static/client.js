@@ -224,7 +224,7 @@ async function post(name, variables, token) {
 
 /** Load the page anew, if the server does not know what it asks. @param {string} code */
 export function reloadIfOutdated(code) {
-  if (code === OUTDATED) import("./reload.js");
+  if (code === OUTDATED) import("./reload.js").catch(() => null); // without a network, the next request says so again
 }
 
 /** Return a new key for a request that must happen once. */

@@ -49,11 +49,8 @@ export function openSlot(part) {
     if (slot && change.movedFrom) return location.replace(`#/slot/${id}`);
     if (slot) live.load();
   });
-  const stopWatching = watchMine(() => live.load(), (id) => {
-    const slot = live.items?.find((each) => each.id === id);
-    if (slot) live.load();
-    return slot;
-  });
+  // Another position comes with another length of the waiting list.
+  const stopWatching = watchMine(() => live.load(), (id) => live.items?.find((each) => each.id === id), () => live.load());
   const timer = setInterval(() => {
     sayDeadlines(live.items);
     redraw();

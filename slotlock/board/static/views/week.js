@@ -52,9 +52,8 @@ export function openWeek() {
   const stopListening = onChange(() => load());
   const stopReading = onMissed(load);
   const stopWatching = watchMine(load, (id) => {
-    load();
     const entry = week?.entries.find((each) => each.slot.id === id);
-    return entry && { ...entry.slot, myWaitlistEntry: entry };
+    return { ...entry?.slot, myWaitlistEntry: entry };
   });
   const timer = setInterval(() => {
     sayDeadlines(week?.bookings.map((booking) => ({ ...booking.slot, myBooking: booking })));
