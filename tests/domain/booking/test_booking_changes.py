@@ -1,5 +1,6 @@
 """Confirming, extending and cancelling a booking."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from slotlock.domain.booking.booking_refusals import (
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
+    LimitReached,
     NotHeld,
     SlotCancelled,
     SlotStarted,
@@ -33,7 +35,9 @@ from tests.support.domain.builders import (
     booking_request,
     build_slot,
     change_request,
+    in_choice_group,
     minutes_from_now,
+    users_with_bookings,
     with_facts,
     with_waitlist,
 )
@@ -86,6 +90,23 @@ def test_organizers_confirm_for_others_and_the_history_names_them() -> None:
     after, _ = decide(confirm, full, change_request(hold, "eve", Role.ORGANIZER), NOW)
     assert after.bookings[0].history[-1].by == "eve"
     assert after.bookings[0].history[-1].overridden_limits == ()
+
+
+@pytest.mark.parametrize("is_forced", [True, False])
+def test_a_booking_that_an_organizer_forced_rules_out_no_hold(is_forced: bool) -> None:
+    full, hold = book_place(
+        in_choice_group(build_slot(hold_minutes=5)), booking_request("ada", hold=True)
+    )
+    by = "eve" if is_forced else None
+    _, other = book_place(build_slot(id="other"), booking_request("ada", organizer=by))
+    if is_forced:
+        entry = replace(other.history[0], overridden_limits=(BookingLimit.ONE_OF_CHOICE,))
+        other = replace(other, history=(entry,))
+    users = users_with_bookings("ada", other)
+    _, confirmed = decide(confirm, full, change_request(hold), NOW, users=users)
+    _, extended = decide(extend, full, change_request(hold), minutes_from_now(3), users=users)
+    expected = (BookingConfirmed, HoldExtended) if is_forced else (LimitReached, HoldLimitReached)
+    assert (type(confirmed), type(extended)) == expected
 
 
 def test_a_hold_made_after_the_start_can_be_confirmed_until_it_expires() -> None:

@@ -74,6 +74,14 @@ def test_a_waitlist_entry_counts_from_its_decision() -> None:
     assert after.waitlist[0].since == NOW
 
 
+def test_an_entry_never_starts_before_the_last_change_of_its_slot() -> None:
+    changed_at = NOW + timedelta(seconds=1)  # by a process whose clock is ahead
+    full = replace(full_slot(), changed_at=changed_at)
+    after, outcome = decide(join, full, waitlist_entry("ben"), NOW)
+    assert isinstance(outcome, WaitlistJoined)
+    assert after.waitlist[0].since == outcome.entry.since == changed_at
+
+
 def test_the_position_counts_entries_that_were_not_loaded() -> None:
     full = replace(full_slot(), waitlist_length=41)
     _, outcome = decide(join, full, waitlist_entry("ben"), NOW)

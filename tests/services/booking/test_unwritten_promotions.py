@@ -1,4 +1,4 @@
-"""A refusal never relies on a promotion from the waiting list that is not written."""
+"""A refusal never relies on a promotion, or a booking of its batch, that is not written."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.booking.booking_refusals import AlreadyBooked, SlotFull
+from slotlock.domain.booking.booking_refusals import AlreadyBooked, Locked, SlotFull
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
@@ -40,6 +40,26 @@ async def let_the_only_place_become_free(pair: ServicePair) -> SlotId:
     await join(services, slot.id, waiting.user_id, 0)
     pair.clock.advance(LONGER_THAN_A_HOLD)
     return slot.id
+
+
+def test_a_place_that_the_same_batch_could_not_write_refuses_nobody(pair: ServicePair) -> None:
+    services, writer = pair.services[0], pair.slot_writer(0)
+
+    async def book_the_last_place_twice() -> list[type[object]]:
+        slot = build_slot(1, id=new_slot_id(), start=MORNING.replace(year=2041))
+        assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
+        commands = [
+            BookSlotCommand.create(caller, slot.id, caller.user_id, False, None)
+            for caller in pair.callers[:2]
+        ]
+        paused = writer.pause_next_commit()
+        batch = asyncio.create_task(decide_and_commit(services, commands, max_attempts=1))
+        await paused.wait()
+        pair.database["slots"].update_one({"_id": ObjectId(slot.id)}, {"$inc": {"version": 1}})
+        writer.resume_event.set()
+        return [type(result.outcome) for result in (await batch).results]
+
+    assert pair.runner.run(book_the_last_place_twice()) == [Locked, Locked]
 
 
 def new_join(pair: ServicePair, slot_id: SlotId, caller: Caller) -> JoinWaitlist:
