@@ -116,8 +116,7 @@ async def _mail_code(
         now,
         user_id=user.id,
         recipient=email,
-        # The address may be a stranger's, and the name what its registrant wants to say to them.
-        data={"code": code, "name": ""},
+        data={"code": code},
         expires_at=expires_at,
     )
     if not await auth.repositories.email_verifications.save(user, email, code_hash, mail, now):

@@ -75,10 +75,11 @@ async def _retry(outbox: OutboxRepository, clock: MongoClock, args: Namespace) -
 
 
 async def _send_test(outbox: OutboxRepository, clock: MongoClock, args: Namespace) -> None:
-    if normalize_email(args.address) is None:
+    address = normalize_email(args.address)
+    if address is None:
         raise CommandError(f"{args.address} is not an email address")
     now = clock.now()
-    test = direct_mail(TEST, args.address, secrets.token_hex(8), now, recipient=args.address)
+    test = direct_mail(TEST, address, secrets.token_hex(8), now, recipient=address)
     await outbox.insert([test], now)
     try:
         async with asyncio.timeout(SEND_TIMEOUT_S):

@@ -28,6 +28,7 @@ EQUAL_FORMS = [
     ("jo@x.test", "JO@X.TEST", " jo@x.test "),
     ("a@b\u00fccher.test", "a@xn--bcher-kva.test", "a@XN--BCHER-KVA.test", "a@B\u00dcCHER.test"),
     ("a@fa\u00df.test", "a@xn--fa-hia.test"),
+    ("a@\u13a0\u13a1.test", "a@\uab70\uab71.test"),
     # UTS 46 maps similar characters of a domain to the same name.
     ("a@x.test", "a@\uff58.test", "a@x\u3002test"),
     ("k@x.test", "\u212a@x.test"),
@@ -43,6 +44,7 @@ DIFFERENT_ADDRESSES = [
     ("jo@x.test", "\uff4ao@x.test", "\u2460@x.test"),
     ("strasse@x.test", "stra\u00dfe@x.test"),
     ("a@fass.test", "a@fa\u00df.test"),
+    ("a@\u03bb\u03cc\u03b3\u03bf\u03c2.test", "a@\u03bb\u03cc\u03b3\u03bf\u03c3.test"),
     ("a@x.test", "a+1@x.test", "a+2@x.test", "a@y.test"),
 ]
 INVALID_ADDRESSES = [
@@ -53,7 +55,7 @@ INVALID_ADDRESSES = [
     "a\U000e0100b@x.test", "a\u00a0b@x.test", "a\u0000@x.test", "\ud800@x.test", "a@x.test.",
     "a.@x.test", ".a@x.test", "a..b@x.test", "a@x..test", '"a"@x.test', '"a b"@x.test',
     "a(c)@x.test", "<a@x.test>", "A <a@x.test>", "a@[127.0.0.1]", "a@x.test,b@x.test",
-    "a@x.test\r\nBcc: b@x.test", "a@" + "x" * 300 + ".test",
+    "a@x.test\r\nBcc: b@x.test", "a@i\u2764.test", "a@" + "x" * 300 + ".test",
     "a" + "\u0301" * 15_000 + "\u0316" * 15_000 + "@x.test",
 ]  # fmt: skip
 

@@ -89,6 +89,14 @@ class User:
         """Return whether the user has set a password or signed in at a provider."""
         return self.has_password or self.signs_in_at_provider
 
+    @property
+    def has_known_name(self) -> bool:
+        """Return whether mails to the address of the account may hold its name.
+
+        Otherwise it may be what somebody wants to say to a stranger (docs/decisions/0071).
+        """
+        return self.email_verified or not self.self_registered
+
     def wants(self, topic: MailTopic) -> bool:
         """Return whether the user wants mails about a topic."""
         return topic not in self.refused_topics

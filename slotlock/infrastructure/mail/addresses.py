@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 
 from slotlock.domain.shared.value_object import value_object
+from slotlock.infrastructure.mail.mail_headers import is_address
 
 SCHEMES = {"smtp": 587, "smtps": 465, "smtp+insecure": 25}
 URL_HINT = (
@@ -43,6 +44,7 @@ def parse_smtp_url(url: str) -> MailServerAddress:
         raise ValueError(URL_HINT)
     username = unquote(parts.username) if parts.username else None
     password = unquote(parts.password) if parts.password else None
+    host = host if host.isascii() else _to_ascii(host)
     return MailServerAddress(host, port or SCHEMES[parts.scheme], username, password, parts.scheme)
 
 
@@ -55,29 +57,43 @@ def _is_loopback(host: str) -> bool:
 
 @value_object
 class MailSender:
-    """In whose name mails are sent, and who gets the replies."""
+    """In whose name mails are sent, and the name and address that get the replies."""
 
     name: str
     address: str
-    reply_to: str | None = None
+    reply_to: tuple[str, str] | None = None
 
 
 def parse_sender(text: str, reply_to: str | None = None) -> MailSender:
     """Return the sender of `Name <address>` or of an address. Raises: ValueError."""
+    return MailSender(*_parse_mailbox(text), _parse_mailbox(reply_to) if reply_to else None)
+
+
+def _parse_mailbox(text: str) -> tuple[str, str]:
     message = EmailMessage(SMTP)
     message["From"] = text
     found = message["From"].addresses
-    if len(found) != 1 or not found[0].domain or message["From"].defects:
-        raise ValueError("is not like noreply@example.org or School <noreply@example.org>")
-    return MailSender(found[0].display_name, found[0].addr_spec, reply_to)
+    # Not every mail server takes other characters before the @, and each mail has the sender.
+    if len(found) == 1 and found[0].username.isascii() and not message["From"].defects:
+        address = with_ascii_domain(found[0].addr_spec)
+        if is_address(address):
+            return found[0].display_name, address
+    raise ValueError("is not like noreply@example.org or School <noreply@example.org>")
 
 
 def with_ascii_domain(address: str) -> str:
-    """Return an address whose domain every mail server understands (RFC 5890), if it has one."""
+    """Return an address whose domain every mail server understands (IDNA 2008, RFC 5891).
+
+    IDNA 2003, which Python has, makes another domain of one with a sharp s. Raises: ValueError.
+    """
     local_part, _, domain = address.rpartition("@")
-    if domain.isascii():
-        return address
+    return address if domain.isascii() else f"{local_part}@{_to_ascii(domain)}"
+
+
+def _to_ascii(domain: str) -> str:
+    import idna  # most processes see no other letters in domains
+
     try:
-        return f"{local_part}@{domain.encode('idna').decode()}"
-    except UnicodeError:
-        return address
+        return idna.encode(domain, uts46=True).decode()
+    except idna.IDNAError as error:
+        raise ValueError(f"{domain!r} is not a domain") from error

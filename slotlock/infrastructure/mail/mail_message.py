@@ -1,43 +1,26 @@
 """A mail as the mail server takes it: headers, text, HTML and invitations (RFC 5322, 6047).
 
-The library writes the headers. Its writer of bodies would take most of the time of a mail: the
-parts are put together here, in encodings of which no line begins with the boundary.
+The writer of bodies of the library would take most of the time of a mail: the parts are put
+together here, in encodings of which no line begins with the boundary.
 """
 
 import hashlib
 from binascii import b2a_base64, b2a_qp
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from email.errors import MessageError, NonASCIILocalPartDefect
-from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
-from email.policy import SMTP, SMTPUTF8, EmailPolicy, Policy
 from email.utils import format_datetime
 from functools import lru_cache
-from typing import Any
 
 from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mail.addresses import MailSender, with_ascii_domain
+from slotlock.infrastructure.mail.mail_headers import write_address, write_text, write_value
 from slotlock.infrastructure.mail.mail_texts import MailText
 
 BASE64_LINE_BYTES = 57
 
-
-class _AddressHeader(UnstructuredHeader, BaseHeader):
-    """A header that is never folded.
-
-    Python would encode a long address, and mail programs read only one that is not (RFC 2369, 2).
-    """
-
-    def fold(self, *, policy: Policy) -> str:
-        """Return the header as one line."""
-        return f"{self.name}: {self}{policy.linesep}"
-
-
-_HEADERS = HeaderRegistry()
-_HEADERS.map_to_type("List-Unsubscribe", _AddressHeader)
-_ASCII = SMTP.clone(header_factory=_HEADERS)
-# A local part with other characters needs a mail server that knows SMTPUTF8 (RFC 6531).
-_UTF8 = SMTPUTF8.clone(header_factory=_HEADERS)
+# Most mails of a minute have these headers in common.
+_write_shared_text = lru_cache(maxsize=256)(write_text)
+_write_shared_address = lru_cache(maxsize=256)(write_address)
 
 
 @value_object
@@ -60,26 +43,22 @@ def build_message(
     """Return the mail of an entry to a name and address; the same entry has the same Message-ID.
 
     Raises:
-        ValueError: an address or a header cannot be written, such as one with a line break.
+        ValueError: the address of the recipient, or a header of `headers`, cannot be written.
     """
     name, address = recipient
-    to, domain = _to_address(name, address), sender.address.rpartition("@")[2]
-    policy = _ASCII if to.addr_spec.isascii() else _UTF8
-    fields = {
-        "From": str(Address(sender.name, addr_spec=sender.address)),
-        "Subject": content.subject,
-        "Date": format_datetime(now),
-        # Programs that reply to everything do not reply to this (RFC 3834).
-        "Auto-Submitted": "auto-generated",
-        **({"Reply-To": sender.reply_to} if sender.reply_to else {}),
-    }
-    own_fields = {
-        "To": to,
-        "Message-ID": f"<{hashlib.sha256(entry_id.encode()).hexdigest()[:40]}@{domain}>",
-        **(headers or {}),
-    }
-    lines = [_fold_shared(policy, field, value) for field, value in fields.items()]
-    lines += [_fold(policy, field, value) for field, value in own_fields.items()]
+    domain = sender.address.rpartition("@")[2]
+    lines = [
+        _write_shared_address("From", sender.name, sender.address),
+        *([_write_shared_address("Reply-To", *sender.reply_to)] if sender.reply_to else []),
+        write_address("To", name, with_ascii_domain(address)),
+        _write_shared_text("Subject", content.subject),
+        write_value("Date", format_datetime(now)),
+        write_value("Message-ID", f"<{_hash(entry_id)}@{domain}>"),
+        # Programs that reply to everything do not reply to this (RFC 3834), nor does Exchange.
+        write_value("Auto-Submitted", "auto-generated"),
+        write_value("X-Auto-Response-Suppress", "All"),
+        *(write_value(field, value) for field, value in (headers or {}).items()),
+    ]
     parts = [_text_part("plain", content.text), _text_part("html", content.html)]
     # Mail programs process the part in the alternative; those that do not show the attachment.
     parts += [_calendar_part(each) for each in invitations[:1]]
@@ -90,13 +69,8 @@ def build_message(
     return "".join(lines).encode() + b"MIME-Version: 1.0\r\n" + body
 
 
-def _fold(policy: "EmailPolicy[Any]", field: str, value: object) -> str:
-    """Return the lines of a header. Raises: ValueError."""
-    return str(policy.header_store_parse(field, value)[1].fold(policy=policy))
-
-
-# Most mails of a minute have these headers in common.
-_fold_shared = lru_cache(maxsize=256)(_fold)
+def _hash(entry_id: str) -> str:
+    return hashlib.sha256(entry_id.encode()).hexdigest()[:40]
 
 
 def _multipart(subtype: str, parts: Sequence[bytes]) -> bytes:
@@ -109,7 +83,7 @@ def _multipart(subtype: str, parts: Sequence[bytes]) -> bytes:
 
 def _text_part(subtype: str, text: str) -> bytes:
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    encoded = b2a_qp(lines.encode()).replace(b"\n", b"\r\n")
+    encoded = b2a_qp(lines.encode(errors="replace")).replace(b"\n", b"\r\n")
     return (
         f'Content-Type: text/{subtype}; charset="utf-8"\r\n'
         "Content-Transfer-Encoding: quoted-printable\r\n\r\n"
@@ -125,14 +99,3 @@ def _calendar_part(invitation: CalendarInvitation, *, is_attachment: bool = Fals
         f'Content-Type: text/calendar; charset="utf-8"; method="{invitation.method}"\r\n'
         f"Content-Transfer-Encoding: base64\r\n{disposition if is_attachment else ''}\r\n"
     ).encode() + b"".join(lines).replace(b"\n", b"\r\n")
-
-
-def _to_address(name: str, address: str) -> Address:
-    address = with_ascii_domain(address)
-    try:
-        return Address(name, addr_spec=address)
-    except NonASCIILocalPartDefect:
-        local_part, _, domain = address.rpartition("@")
-        return Address(name, local_part, domain)
-    except (MessageError, IndexError) as error:  # the parser expects a complete address
-        raise ValueError(f"{address!r} is not an email address") from error

@@ -82,7 +82,7 @@ async def _load_part(
     link = slot.meeting_url_for(booking)
     values: dict[str, object] = {
         **await slot_values(services, slot, language, board_url, link),
-        "by": await _find_name(services, by) if by != booking.user_id else None,
+        "by": await _find_name(services, by, booking) if by != booking.user_id else None,
         "by_user": by == booking.user_id,
         "slot_cancelled": slot.cancellation is not None,
     }
@@ -136,9 +136,13 @@ async def _find_booking(services: Services, ref: BookingRef) -> tuple[Slot, Book
     return None if booking is None else (state.slot, booking)
 
 
-async def _find_name(services: Services, user_id: UserId | None) -> str | None:
-    user = await services.users.find_soon(user_id) if user_id else None
-    return user.name if user else None
+async def _find_name(services: Services, by: UserId | None, booking: Booking) -> str | None:
+    """Return the name of who changed a booking. Strangers read no names but of organizers."""
+    user = await services.users.find_soon(by) if by else None
+    if user is None or user.role.is_organizer:
+        return user.name if user else None
+    reader = await services.users.find_soon(booking.user_id)
+    return user.name if reader and reader.has_known_name else None
 
 
 async def slot_values(

@@ -118,8 +118,8 @@ class Mailer:
         content, invitations = await self._render(entries, user, address, language)
         if content is None:
             return Delivery(OutboxState.SUPPRESSED, "it is over, or nobody sees it any more")
-        name = user.name if user else ""
-        delivery = await self._send(lead, (name, address), content, invitations)
+        recipient = (_name_in_mail(lead, user, address), address)
+        delivery = await self._send(lead, recipient, content, invitations)
         if user and is_own and delivery.is_undeliverable:
             await self._services.users.set_undeliverable(user, self._services.now())
         elif user and is_own and user.undeliverable_since and delivery.state is OutboxState.SENT:
@@ -171,7 +171,7 @@ class Mailer:
     ) -> tuple[MailText | None, Sequence[CalendarInvitation]]:
         lead = entries[0]
         shared = {
-            "name": user.name if user else "",
+            "name": _name_in_mail(lead, user, address),
             "site_name": self._site.name,
             "board_url": self._site.board_url,
             "unsubscribe_url": self._unsubscribe_url(lead),
@@ -195,7 +195,8 @@ class Mailer:
         texts = [(part.kind, part.values) for part in parts]
         organizer = (self._sender.name or self._site.name, self._sender.address)
         async with self._writing():
-            invitations = await invitations_of(parts, organizer, (user.name, address))
+            attendee = (_name_in_mail(lead, user, address), address)
+            invitations = await invitations_of(parts, organizer, attendee)
             return render(language, texts, **shared), invitations
 
     @asynccontextmanager
@@ -204,3 +205,10 @@ class Mailer:
         async with self._lock:
             await asyncio.sleep(0)
             yield
+
+
+def _name_in_mail(lead: OutboxEntry, user: User | None, address: str) -> str:
+    """Return the name of the user, if a mail to this address may hold it."""
+    if user is None or address != user.email or not user.has_known_name:
+        return ""
+    return lead.data.get("name", user.name)

@@ -66,7 +66,7 @@ def test_a_healthy_deployment_has_no_failure(
     assert set(findings) == {
         "settings", "traces", "open files", "MongoDB", "MongoDB clock", "MongoDB topology",
         "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
-        "MongoDB documents", "Redis", "Redis clock", "Redis eviction", "Redis memory",
+        "MongoDB documents", "addresses", "Redis", "Redis clock", "Redis eviction", "Redis memory",
         "Redis persistence",
     }  # fmt: skip
 

@@ -33,7 +33,7 @@ from tests.support.polling import eventually, poll_until
 from tests.support.stores.empty_database import empty_database
 from tests.support.stores.slots import insert_new_slots
 
-SENDER = MailSender("School", "noreply@school.test", "office@school.test")
+SENDER = MailSender("School", "noreply@school.test", ("", "office@school.test"))
 NIGHT = parse_quiet_hours("22:00-07:00", ZoneInfo("Europe/Berlin"))
 SITE = MailSite(
     "School",
