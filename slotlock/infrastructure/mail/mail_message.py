@@ -42,7 +42,10 @@ _UTF8 = SMTPUTF8.clone(header_factory=_HEADERS)
 
 @value_object
 class CalendarInvitation:
-    """A calendar that a mail program adds (REQUEST) or removes (CANCEL), as RFC 5546 says."""
+    """A calendar with one event, which a mail program adds (REQUEST) or removes (CANCEL).
+
+    RFC 5546 (3.2.2, 3.2.5) allows one UID in each.
+    """
 
     method: str
     calendar: bytes
@@ -81,8 +84,8 @@ def build_message(
     lines = [_fold_shared(policy, field, value) for field, value in fields.items()]
     lines += [_fold(policy, field, value) for field, value in own_fields.items()]
     parts = [_text_part("plain", content.text), _text_part("html", content.html)]
-    # Mail programs process the part in the alternative; those that do not show the attachment.
-    parts += [_calendar_part(each) for each in invitations[:1]]
+    # Mail programs process the parts in the alternative; those that do not show the attachments.
+    parts += [_calendar_part(each) for each in invitations]
     body = _multipart("alternative", parts)
     if invitations:
         attachments = [_calendar_part(each, is_attachment=True) for each in invitations]
