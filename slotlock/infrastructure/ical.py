@@ -6,9 +6,9 @@ ask again and again, so the text of each event is cached.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 from icalendar import (
@@ -18,6 +18,7 @@ from icalendar import (
     TimezoneDaylight,
     TimezoneStandard,
     vCalAddress,
+    vDDDTypes,
     vRecur,
     vText,
 )
@@ -25,12 +26,14 @@ from icalendar import (
 from slotlock import __version__
 from slotlock.domain.reports.calendar_events import CalendarEvent, EventStatus
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.weekly_rule import weekly_rule
 from slotlock.domain.schedule.zone_transitions import UtcOffsetChange, clock_changes, yearly_rule
 from slotlock.domain.schedule.zones import (
     FIRST_YEAR,
     LAST_YEAR,
     find_zone,
     to_instant,
+    to_local_time,
     to_wall_clock,
 )
 
@@ -61,9 +64,10 @@ async def _render_header(
 ) -> bytes:
     years_by_zone: dict[str, set[int]] = {}
     for event in events:
-        if times := _local_times(event.meeting, event.time_zone):
-            years = years_by_zone.setdefault(event.time_zone, set())
-            years.update(time.year for time in times)
+        for meeting in event.meetings:
+            if times := _local_times(meeting, event.time_zone):
+                years = years_by_zone.setdefault(event.time_zone, set())
+                years.update(time.year for time in times)
     zones = [(zone, min(years), max(years)) for zone, years in sorted(years_by_zone.items())]
     for zone in zones:
         await asyncio.sleep(0)  # a zone that is not cached takes some milliseconds
@@ -96,19 +100,22 @@ def _render_calendar_properties(
 
 async def render_invitation(
     method: str,
-    events: Sequence[CalendarEvent],
+    event: CalendarEvent,
     organizer: tuple[str, str],
     attendee: tuple[str, str],
+    now: datetime,
 ) -> bytes:
-    """Return a calendar that adds events to that of the attendee, or removes them (RFC 5546).
+    """Return a calendar that adds an event to that of the attendee, or removes it (RFC 5546).
 
     The method is REQUEST or CANCEL. Organizer and attendee are a name and an address.
     """
-    header = await _render_header(None, events, method)
+    header = await _render_header(None, [event], method)
     roles = {"organizer": organizer, "attendee": attendee}
     texts = []
-    for event in events:
-        component = _to_component(event)
+    # A CANCEL without instances is one of all of them.
+    for component in _to_components(event)[: 1 if method == "CANCEL" else None]:
+        # With a METHOD it is the time of the message (RFC 5545, 3.8.7.2).
+        component["DTSTAMP"] = vDDDTypes(now.astimezone(UTC).replace(microsecond=0))
         for role, (name, address) in roles.items():
             value = vCalAddress(f"mailto:{address}")
             if name:
@@ -123,10 +130,46 @@ async def render_invitation(
 
 @lru_cache(maxsize=20_000)
 def _render_event(event: CalendarEvent) -> bytes:
-    return bytes(_to_component(event).to_ical())
+    return b"".join(bytes(each.to_ical()) for each in _to_components(event))
 
 
-def _to_component(event: CalendarEvent) -> Event:
+def _to_components(event: CalendarEvent) -> list[Event]:
+    """Return an event, and its instances that are not at the time which its rule gives them."""
+    times = [
+        _local_times(meeting, event.time_zone) or _whole_seconds(meeting)
+        for meeting in event.meetings
+    ]
+    if len(times) == 1:
+        return [_to_component(event, *times[0])]
+    days = [to_local_time(each.start, event.time_zone).date() for each in event.meetings]
+    # The rule gives most instances their time. It is local unless all of them are in UTC.
+    local_times = [each for each in times if each[0].tzinfo is None]
+    usual = Counter((start.timetz(), end - start) for start, end in local_times or times)
+    [((time, duration), _)] = usual.most_common(1)
+
+    def ruled(day: date) -> tuple[datetime, datetime]:
+        start = datetime.combine(day, time)
+        return start, start + duration
+
+    rule = weekly_rule(days)
+    main = _to_component(event, *ruled(days[0]))
+    by_day = [WEEKDAYS[weekday] for weekday in rule.weekdays]
+    frequency = {"FREQ": "WEEKLY", "INTERVAL": rule.weeks, "COUNT": rule.count, "BYDAY": by_day}
+    main.add("RRULE", vRecur(frequency))
+    parameters = {"TZID": event.time_zone} if time.tzinfo is None else {}
+    if rule.skipped:
+        skipped = [ruled(day)[0] for day in rule.skipped]
+        main.add("EXDATE", skipped, parameters=parameters)
+    components = [main]
+    for day, instance_times in zip(days, times, strict=True):
+        if instance_times != ruled(day):
+            instance = _to_component(event, *instance_times)
+            instance.add("RECURRENCE-ID", ruled(day)[0], parameters=parameters)
+            components.append(instance)
+    return components
+
+
+def _to_component(event: CalendarEvent, start: datetime, end: datetime) -> Event:
     component = Event()
     component.add("UID", event.uid)
     # Without a METHOD both properties are the time of the last change (RFC 5545, 3.8.7.2).
@@ -144,16 +187,15 @@ def _to_component(event: CalendarEvent) -> Event:
         component.add("URL", event.link)
     if event.description:
         component.add("DESCRIPTION", event.description)
-    local_times = _local_times(event.meeting, event.time_zone)
-    times = local_times or _whole_seconds(event.meeting)
-    parameters = {"TZID": event.time_zone} if local_times else {}
-    for name, time in zip(("DTSTART", "DTEND"), times, strict=True):
+    parameters = {"TZID": event.time_zone} if start.tzinfo is None else {}
+    for name, time in (("DTSTART", start), ("DTEND", end)):
         component.add(name, time, parameters=parameters)
     is_free = not event.busy or is_cancelled
     component.add("TRANSP", "TRANSPARENT" if is_free else "OPAQUE")
     return component
 
 
+@lru_cache(maxsize=4096)  # all who are in a course get its times
 def _local_times(meeting: Meeting, time_zone: str) -> tuple[datetime, datetime] | None:
     """Return start and end in the local time of the zone; None if that would be ambiguous."""
     zone, instants = find_zone(time_zone), _whole_seconds(meeting)

@@ -8,6 +8,7 @@ from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.audit.audit_notes import edits_shown_with, merged_schedule_edits
 from slotlock.domain.booking.booking import Booking, BookingAction, HistoryEntry, SlotId
 from slotlock.domain.booking.booking_refusals import LimitRefusal, SlotCancelled, SlotFull
+from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry
 from slotlock.domain.notifications.slot_changes import SlotChanges
@@ -71,7 +72,7 @@ def mails_about(changes: SlotChanges) -> Iterator[OutboxEntry]:
     slot = changes.state.slot
     for booking in changes.bookings:
         for index, entry in enumerate(booking.history):
-            if entry.at >= changes.since and not _has_moved_on(booking, entry):
+            if entry.at >= changes.since and not _has_moved_on(booking, index):
                 yield from _mail(booking, entry, index)
     for ended in changes.ended_entries:
         booking = ended.to_booking()
@@ -85,9 +86,27 @@ def mails_about(changes: SlotChanges) -> Iterator[OutboxEntry]:
     yield from _mails_about_edits(changes)
 
 
-def _has_moved_on(booking: Booking, entry: HistoryEntry) -> bool:
+def first_mail(booking: Booking) -> OutboxEntry | None:
+    """Return the entry by which the user first hears of a booking; None if there is none."""
+    return next(_mail(booking, booking.history[0], 0), None)
+
+
+def newest_mail(slot: Slot, booking: Booking) -> OutboxEntry | None:
+    """Return the entry about the latest change of a booking; None if another booking has it."""
+    if slot.cancellation is not None and booking.status.is_live:
+        entry = slot.cancellation.to_history_entry()
+        return next(_mail(booking, entry, len(booking.history)), None)
+    for index in reversed(range(len(booking.history))):
+        if _has_moved_on(booking, index):
+            return None
+        for mail in _mail(booking, booking.history[index], index):
+            return mail
+    return None
+
+
+def _has_moved_on(booking: Booking, index: int) -> bool:
     """Return whether the entry ends a booking that goes on in another slot, which has a mail."""
-    return entry.action is BookingAction.MOVED and booking.moved_to is not None
+    return booking.moved_to is not None and index == len(booking.history) - 1
 
 
 def _mails_about_edits(changes: SlotChanges) -> Iterator[OutboxEntry]:

@@ -1,11 +1,13 @@
-"""Calendar events: one for each meeting, of a user's bookings or of a published slot.
+"""Calendar events: one for each booking of a user, or for each meeting of a published slot.
 
-The uid of an event is the booking or slot and the number of the meeting in it, so edits of the slot
-do not change it. `sequence` grows with every change, so calendar programs take the newer version.
+The uid of an event is the booking or slot and its number in it, so edits of the slot do not change
+it. `sequence` grows with every change, so calendar programs take the newer version.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from slotlock.domain.booking.booking import Booking, BookingStatus, SlotId
@@ -13,6 +15,7 @@ from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.zones import FIRST_YEAR, LAST_YEAR, to_local_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
@@ -23,6 +26,8 @@ CANCELLED_SHOWN = timedelta(days=30)
 # How far back a user's calendar goes.
 HISTORY_SHOWN = timedelta(days=366)
 MAX_EVENTS = 2_000
+# A longer course could have more skipped days than meetings by far.
+MAX_RULE_SPAN = timedelta(days=5 * 366)
 
 
 class EventStatus(StrEnum):
@@ -35,14 +40,15 @@ class EventStatus(StrEnum):
 
 @value_object
 class CalendarEvent:
-    """One meeting in a calendar; `busy` if it blocks the time of the calendar's owner.
+    """One event in a calendar; `busy` if it blocks the time of the calendar's owner.
 
-    `link` is the address of a meeting on the net, `description` a text of several lines.
+    Of several meetings, each is on another local day. `link` is the address of a meeting on the
+    net, `description` a text of several lines.
     """
 
     uid: str
     slot_id: SlotId
-    meeting: Meeting
+    meetings: tuple[Meeting, ...]
     time_zone: str
     title: str
     location: str | None
@@ -66,7 +72,7 @@ def events_of_user(state: SlotState, user_id: UserId, now: datetime) -> Iterator
 
 
 def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[CalendarEvent]:
-    """Yield the events of a booking, without meetings and cancellations that are too old."""
+    """Yield the events of a booking, without those and cancellations that are too old."""
     if booking.ended_at is not None and booking.ended_at < now - CANCELLED_SHOWN:
         return
     if slot.cancellation is not None and booking.status.is_live:
@@ -76,11 +82,13 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
         BookingStatus.CONFIRMED: EventStatus.CONFIRMED,
     }.get(booking.status, EventStatus.CANCELLED)
     changed_at = booking.history[-1].at
-    for number, meeting in _numbered_meetings_since(slot, now - HISTORY_SHOWN):
+    for number, meetings in enumerate(_meetings_by_event(slot), 1):
+        if meetings[-1].end < now - HISTORY_SHOWN:
+            continue
         yield CalendarEvent(
             uid=f"{booking.id}-{number}@slotlock",
             slot_id=slot.id,
-            meeting=meeting,
+            meetings=meetings,
             time_zone=slot.time_zone,
             title=slot.title,
             location=slot.place,
@@ -99,11 +107,13 @@ def events_of_slot(
     """Yield the public events of a slot; with its link, they are for organizers only."""
     slot = state.slot
     cancelled = slot.status is SlotStatus.CANCELLED
-    for number, meeting in _numbered_meetings_since(slot, now - PUBLISHED_SHOWN):
+    for number, meeting in enumerate(slot.all_meetings, 1):
+        if meeting.end < now - PUBLISHED_SHOWN:
+            continue
         yield CalendarEvent(
             uid=f"{slot.id}-{number}@slotlock",
             slot_id=slot.id,
-            meeting=meeting,
+            meetings=(meeting,),
             time_zone=slot.time_zone,
             title=slot.title,
             location=slot.place,
@@ -115,5 +125,30 @@ def events_of_slot(
         )
 
 
-def _numbered_meetings_since(slot: Slot, since: datetime) -> Iterator[tuple[int, Meeting]]:
-    return ((n, meeting) for n, meeting in enumerate(slot.all_meetings, 1) if meeting.end >= since)
+def removed_events(
+    before: Slot, slot: Slot, booking: Booking, now: datetime
+) -> Iterator[CalendarEvent]:
+    """Yield, as cancelled, the events that a booking had before an edit, and has no more."""
+    uids = {event.uid for event in events_of_booking(slot, booking, now)}
+    for event in events_of_booking(before, booking, now):
+        if event.uid not in uids:
+            yield replace(event, status=EventStatus.CANCELLED)
+
+
+def _meetings_by_event(slot: Slot) -> list[tuple[Meeting, ...]]:
+    """Return the meetings of a slot, those of an event together.
+
+    Outlook knows no events with several meetings on a day: the first ones of each day are one
+    event, the second ones another. Without a rule of bearable length, each meeting is an event.
+    """
+    meetings = slot.all_meetings
+    first, last = meetings[0].start, meetings[-1].end
+    if last - first > MAX_RULE_SPAN or not (first.year > FIRST_YEAR and last.year < LAST_YEAR):
+        return [(meeting,) for meeting in meetings]
+    counts = Counter[date]()
+    by_event = defaultdict[int, list[Meeting]](list)
+    for meeting in meetings:
+        day = to_local_time(meeting.start, slot.time_zone).date()
+        by_event[counts[day]].append(meeting)
+        counts[day] += 1
+    return [tuple(each) for each in by_event.values()]

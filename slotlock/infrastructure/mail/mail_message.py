@@ -25,7 +25,10 @@ _write_shared_address = lru_cache(maxsize=256)(write_address)
 
 @value_object
 class CalendarInvitation:
-    """A calendar that a mail program adds (REQUEST) or removes (CANCEL), as RFC 5546 says."""
+    """A calendar with one event, which a mail program adds (REQUEST) or removes (CANCEL).
+
+    RFC 5546 (3.2.2, 3.2.5) allows one UID in each.
+    """
 
     method: str
     calendar: bytes
@@ -60,8 +63,8 @@ def build_message(
         *(write_value(field, value) for field, value in (headers or {}).items()),
     ]
     parts = [_text_part("plain", content.text), _text_part("html", content.html)]
-    # Mail programs process the part in the alternative; those that do not show the attachment.
-    parts += [_calendar_part(each) for each in invitations[:1]]
+    # Mail programs process the parts in the alternative; those that do not show the attachments.
+    parts += [_calendar_part(each) for each in invitations]
     body = _multipart("alternative", parts)
     if invitations:
         attachments = [_calendar_part(each, is_attachment=True) for each in invitations]

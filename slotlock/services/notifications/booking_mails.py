@@ -1,139 +1,231 @@
-"""The parts of a mail about a user's bookings: one for each booking, by its latest change."""
+"""The parts of a mail about a user's bookings: one for each booking, as it is now."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.booking.booking import (
-    Booking,
-    BookingId,
-    BookingRef,
-    BookingStatus,
-    SlotId,
-    WaitlistEntryId,
+from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, SlotId, WaitlistEntryId
+from slotlock.domain.booking.rules.expiry import without_expired
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.notifications.booking_news import BookingNews, Place, current_news, is_news
+from slotlock.domain.notifications.mail_kinds import CANCELLED, EDITED, WAITLIST_ENDED
+from slotlock.domain.notifications.outbox import MAX_RETRIED, OutboxEntry, OutboxState
+from slotlock.domain.reports.calendar_events import (
+    CalendarEvent,
+    EventStatus,
+    events_of_booking,
+    removed_events,
 )
-from slotlock.domain.booking.slot import Slot, SlotStatus
-from slotlock.domain.notifications.mail_kinds import CANCELLED, EDITED, REMINDER, WAITLIST_ENDED
-from slotlock.domain.notifications.outbox import OutboxEntry
-from slotlock.domain.reports.calendar_events import CalendarEvent, EventStatus, events_of_booking
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.schedule_texts import format_schedule, format_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mail.mail_message import CalendarInvitation
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 from slotlock.services.slots.calendars import with_descriptions
 
-# Calendars have the event of a reminder already.
-WITHOUT_EVENTS = {WAITLIST_ENDED.name, REMINDER.name}
 # What calendars do with the events of a mail, in this order.
 METHODS = ("REQUEST", "CANCEL")
+OVER = "it is over, or nobody sees it any more"
+OVERTAKEN = "a later change has a mail of its own"
 
 
 @value_object
 class BookingPart:
-    """What a mail says about a booking: the values of its template, and events for calendars."""
+    """What a mail says about a booking: the values of its template, and events for calendars.
 
-    kind: str
+    Without a kind, it says nothing, and only calendars change.
+    """
+
+    kind: str | None
     values: Mapping[str, object]
     events: tuple[CalendarEvent, ...] = ()
 
 
+@value_object
+class UserPlace(Place):
+    """A place, and whether its user has another one in the slot, or waits for one."""
+
+    has_other: bool = False
+    is_waiting: bool = False
+
+
 async def load_booking_parts(
     services: Services, entries: Sequence[OutboxEntry], language: str, board_url: str
-) -> list[BookingPart]:
-    """Return the parts about the bookings of these entries, as they are now.
+) -> list[BookingPart] | str:
+    """Return the parts about the bookings of these entries, as they are now, or why there are none.
 
-    Slots that are over, deleted or hidden have none. The note of a campaign stands in one part.
+    Entries that are overtaken have no part, nor do slots that are over, deleted or hidden. The note
+    of a campaign stands in one part.
     """
-    by_booking: dict[BookingId, list[OutboxEntry]] = {}
-    for entry in sorted(entries, key=lambda each: each.at):
-        if entry.booking_id is not None:
-            by_booking.setdefault(entry.booking_id, []).append(entry)
-    parts = []
-    for of_booking in by_booking.values():
-        part = await _load_part(services, of_booking, language, board_url)
-        if part is not None:
+    is_repeated = entries[0].attempts > 1
+    entries = sorted(entries, key=lambda each: each.at)
+    places = await _load_places(services, entries)
+    reason, parts = OVER, list[BookingPart]()
+    for place in places.values():
+        moved_to = place.booking.moved_to if place else None
+        if place is None or (moved_to and moved_to.booking_id in places):
+            continue
+        moves = await _load_moves(services, place, places, {entry.id for entry in entries})
+        ids = {each.booking.id for each in moves}
+        of_booking = [entry for entry in entries if entry.booking_id in ids]
+        if is_repeated and await _is_edited_again(services, of_booking):
+            reason = OVERTAKEN
+            continue
+        part = await _load_part(services, of_booking, moves, language, board_url)
+        if isinstance(part, BookingPart):
             parts.append(part)
-    notes = [part.values["note"] for part in parts]
+        elif part == OVERTAKEN:
+            reason = OVERTAKEN
+    if not any(part.kind for part in parts):
+        return OVERTAKEN if parts else reason
+    notes = [part.values.get("note") for part in parts]
     return [
         part if notes.index(note) == number else replace(part, values={**part.values, "note": ""})
         for number, (part, note) in enumerate(zip(parts, notes, strict=True))
     ]
 
 
-async def _load_part(
-    services: Services, entries: Sequence[OutboxEntry], language: str, board_url: str
-) -> BookingPart | None:
-    latest, now = entries[-1], services.now()
-    ref = BookingRef(latest.slot_id or SlotId(""), latest.booking_id or BookingId(""))
-    found = await _find_booking(services, ref)
-    if found is None:
-        return None
-    slot, booking = found
-    if slot.end <= now or (slot.is_hidden and latest.kind != CANCELLED.name):
-        return None
-    if latest.kind == REMINDER.name and not _is_still_right(latest, slot, booking):
-        return None
-    events = list(events_of_booking(slot, booking, now))
-    by = UserId(latest.data["by"]) if "by" in latest.data else None
-    link = slot.meeting_url_for(booking)
-    values: dict[str, object] = {
-        **await slot_values(services, slot, language, board_url, link),
-        "by": await _find_name(services, by, booking) if by != booking.user_id else None,
-        "by_user": by == booking.user_id,
-        "slot_cancelled": slot.cancellation is not None,
+async def _load_places(
+    services: Services, entries: Sequence[OutboxEntry]
+) -> dict[BookingId, UserPlace | None]:
+    """Return the bookings that these entries are about, by the time of their first entries."""
+    refs = {
+        entry.booking_id: (BookingRef(entry.slot_id, entry.booking_id), entry.user_id)
+        for entry in entries
+        if entry.booking_id and entry.slot_id and entry.user_id
     }
-    if "held_until" in latest.data:
-        deadline = datetime.fromisoformat(latest.data["held_until"])
-        values["deadline"] = format_time(deadline, slot.time_zone, language)
-    if latest.kind == EDITED.name:
-        values |= _values_before(slot, booking, entries, language)
-    elif booking.moved_from is not None:
-        old = await _find_booking(services, booking.moved_from)
-        if old is not None:
-            events += events_of_booking(*old, now)
-            values |= old_values(old[0], language)
-    if latest.kind in WITHOUT_EVENTS:
-        return BookingPart(latest.kind, values)
-    described = await with_descriptions(services, events, board_url, language)
-    return BookingPart(latest.kind, values, tuple(described))
+    return {
+        booking_id: await _find_place(services, ref, user_id)
+        for booking_id, (ref, user_id) in refs.items()
+    }
 
 
-def _is_still_right(reminder: OutboxEntry, slot: Slot, booking: Booking) -> bool:
-    """Return whether the booking and the start are still those that a mail reminds of."""
-    return (
-        slot.status is SlotStatus.PUBLISHED
-        and booking.status is BookingStatus.CONFIRMED
-        and slot.start.isoformat() == reminder.data["start"]
+async def _load_moves(
+    services: Services,
+    place: UserPlace,
+    places: Mapping[BookingId, UserPlace | None],
+    ids: set[str],
+) -> list[UserPlace]:
+    """Return a booking and those that were moved to it, the oldest first.
+
+    The oldest one is that of which the user knows, if there is one.
+    """
+    moves = [place]
+    while is_news(moves[0], ids) and (ref := moves[0].booking.moved_from) is not None:
+        before = places.get(ref.booking_id) or await _find_place(
+            services, ref, place.booking.user_id
+        )
+        if before is None:
+            break
+        moves.insert(0, before)
+    return moves
+
+
+async def _load_part(
+    services: Services,
+    entries: Sequence[OutboxEntry],
+    moves: Sequence[UserPlace],
+    language: str,
+    board_url: str,
+) -> BookingPart | str:
+    """Return what these entries say about a booking, or why they say nothing."""
+    now, is_hidden = services.now(), moves[-1].slot.is_hidden
+    news = current_news(entries, moves)
+    if moves[-1].slot.end <= now or (is_hidden and not (news and news.kind == CANCELLED.name)):
+        return OVER
+    if news is None:
+        return OVERTAKEN
+    slot, booking = news.about.slot, news.about.booking
+    values: dict[str, object] = {
+        **await slot_values(services, slot, language, board_url, slot.meeting_url_for(booking)),
+        "by": await _find_name(services, news.by, booking) if news.by != booking.user_id else None,
+        "by_user": news.by == booking.user_id,
+        "slot_cancelled": news.is_for_all,
+    }
+    if booking.held_until is not None:
+        values["deadline"] = format_time(booking.held_until, slot.time_zone, language)
+    before = _slot_before(slot, entries) if news.kind == EDITED.name else None
+    if before is not None:
+        old, new = (
+            old_values(each, language, each.meeting_url_for(booking)) for each in (before, slot)
+        )
+        if old == new:  # an edit was undone
+            return OVERTAKEN
+        values |= old
+    elif news.before is not None:
+        values |= old_values(news.before.slot, language)
+    events = list(_changed_events(news, before, now))
+    if events:
+        events = await with_descriptions(services, events, board_url, language)
+    about = next(place for place in moves if place.booking.id == booking.id)
+    is_untrue = about.has_other or (news.kind == WAITLIST_ENDED.name and about.is_waiting)
+    if is_untrue:
+        return BookingPart(None, {}, tuple(events))
+    return BookingPart(news.kind, values, tuple(events))
+
+
+def _changed_events(
+    news: BookingNews, before: Slot | None, now: datetime
+) -> Iterator[CalendarEvent]:
+    """Yield the events that calendars add, and those that they remove; `before` is before edits."""
+    for place in (news.added, news.removed):
+        if place is not None:
+            yield from events_of_booking(place.slot, place.booking, now)
+    if before is not None:
+        yield from removed_events(before, news.about.slot, news.about.booking, now)
+
+
+async def _is_edited_again(services: Services, entries: Sequence[OutboxEntry]) -> bool:
+    """Return whether these are edits, and a mail about a later one has left, or will."""
+    last = entries[-1]
+    if last.kind != EDITED.name:
+        return False
+    edits = OutboxFilter(user_id=last.user_id, kind=EDITED.name, since=last.at)
+    found = await services.outbox.page(edits, MAX_RETRIED)
+    return any(
+        entry.booking_id == last.booking_id
+        and entry.at > last.at
+        and entry.state not in (OutboxState.FAILED, OutboxState.SUPPRESSED)
+        for entry in found.items
     )
 
 
 async def load_slot_values(
-    services: Services, slot_id: SlotId, language: str, board_url: str
-) -> dict[str, object] | None:
-    """Return what a mail about a slot shows of it; None if it is over, deleted or hidden."""
-    state = await services.slots.find(SlotQuery(slot_id, services.now()))
-    if state is None or state.slot.end <= services.now() or state.slot.is_hidden:
-        return None
+    services: Services, slot_id: SlotId, user_id: UserId, language: str, board_url: str
+) -> dict[str, object] | str:
+    """Return what a mail to a user without a place shows of a slot, or why there is none."""
+    now = services.now()
+    state = await services.slots.find(SlotQuery(slot_id, now, [user_id]))
+    if state is None or state.slot.end <= now or state.slot.is_hidden:
+        return OVER
+    if without_expired(state, now).booking_of(user_id):
+        return OVERTAKEN
     return {**await slot_values(services, state.slot, language, board_url), "note": ""}
 
 
-async def _find_booking(services: Services, ref: BookingRef) -> tuple[Slot, Booking] | None:
+async def _find_place(services: Services, ref: BookingRef, user_id: UserId) -> UserPlace | None:
     """Return a booking with its slot; a waitlist entry that ended counts as one."""
-    query = SlotQuery(ref.slot_id, services.now(), booking_ids=[ref.booking_id])
-    state = await services.slots.find(query)
-    if state is None:
+    now = services.now()
+    loaded = await services.slots.find(SlotQuery(ref.slot_id, now, [user_id], [ref.booking_id]))
+    if loaded is None:
         return None
-    booking = state.booking_by_id(ref.booking_id)
+    state = without_expired(loaded, now)
+    found = (*state.bookings, *state.change.ended)
+    booking = next((each for each in found if each.id == ref.booking_id), None)
     booking = booking or await services.ended_bookings.find(ref.booking_id)
     if booking is None:
         entry_id = WaitlistEntryId(ref.booking_id)
         ended = await services.ended_bookings.find_waitlist_entry(entry_id)
         booking = ended.to_booking() if ended else None
-    return None if booking is None else (state.slot, booking)
+    if booking is None:
+        return None
+    has_other = not booking.status.is_live and state.booking_of(booking.user_id) is not None
+    is_waiting = state.waitlist_entry_of(booking.user_id) is not None
+    return UserPlace(state.slot, booking, has_other, is_waiting)
 
 
 async def _find_name(services: Services, by: UserId | None, booking: Booking) -> str | None:
@@ -171,10 +263,8 @@ def old_values(slot: Slot, language: str, link: str | None = None) -> dict[str, 
     return {f"old_{name}": each for name, each in _schedule_values(slot, language, link).items()}
 
 
-def _values_before(
-    slot: Slot, booking: Booking, entries: Sequence[OutboxEntry], language: str
-) -> dict[str, object]:
-    """Return when and where the slot was before the edits of these entries."""
+def _slot_before(slot: Slot, entries: Sequence[OutboxEntry]) -> Slot:
+    """Return the slot as it was before the edits of these entries."""
     before: dict[str, str | None] = {}
     for entry in entries:
         for field, old, _ in json.loads(entry.data.get("edits", "[]")):
@@ -202,7 +292,7 @@ def _values_before(
     if "resources" in before or "resource" in before:
         names = before.get("resources") or before.get("resource") or ""
         old = replace(old, resource=None, several_resources=tuple(filter(None, names.split(", "))))
-    return old_values(old, language, old.meeting_url_for(booking))
+    return old
 
 
 def _to_meeting(text: str) -> Meeting:
@@ -211,21 +301,19 @@ def _to_meeting(text: str) -> Meeting:
 
 
 async def invitations_of(
-    parts: Sequence[BookingPart], organizer: tuple[str, str], attendee: tuple[str, str]
+    parts: Sequence[BookingPart],
+    organizer: tuple[str, str],
+    attendee: tuple[str, str],
+    now: datetime,
 ) -> list[CalendarInvitation]:
-    """Return the calendars that add the events of a mail, and those that remove them."""
+    """Return the calendars that add the events of a mail, and those that remove others."""
     # Most processes send no mail, and the import takes longer than one.
     from slotlock.infrastructure.ical import render_invitation
 
     events = [event for part in parts for event in part.events]
     return [
-        CalendarInvitation(method, await render_invitation(method, chosen, organizer, attendee))
+        CalendarInvitation(method, await render_invitation(method, event, organizer, attendee, now))
         for method in METHODS
-        if (
-            chosen := [
-                event
-                for event in events
-                if (event.status is EventStatus.CANCELLED) == (method == "CANCEL")
-            ]
-        )
+        for event in events
+        if (event.status is EventStatus.CANCELLED) == (method == "CANCEL")
     ]

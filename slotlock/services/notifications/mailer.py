@@ -23,6 +23,7 @@ from slotlock.infrastructure.redis.rate_limits import (
 )
 from slotlock.services.container import Services
 from slotlock.services.notifications.booking_mails import (
+    OVER,
     invitations_of,
     load_booking_parts,
     load_slot_values,
@@ -116,8 +117,8 @@ class Mailer:
                 return Delivery(OutboxState.QUEUED, "quiet hours", retry_after=wait, is_outage=True)
         language = language_of(lead.data.get("locale") or (user.locale if user else None))
         content, invitations = await self._render(entries, user, address, language)
-        if content is None:
-            return Delivery(OutboxState.SUPPRESSED, "it is over, or nobody sees it any more")
+        if isinstance(content, str):
+            return Delivery(OutboxState.SUPPRESSED, content)
         recipient = (_name_in_mail(lead, user, address), address)
         delivery = await self._send(lead, recipient, content, invitations)
         if user and is_own and delivery.is_undeliverable:
@@ -168,7 +169,8 @@ class Mailer:
 
     async def _render(
         self, entries: Sequence[OutboxEntry], user: User | None, address: str, language: str
-    ) -> tuple[MailText | None, Sequence[CalendarInvitation]]:
+    ) -> tuple[MailText | str, Sequence[CalendarInvitation]]:
+        """Return a mail and its calendars, or why there is none any more."""
         lead = entries[0]
         shared = {
             "name": _name_in_mail(lead, user, address),
@@ -179,24 +181,26 @@ class Mailer:
         if user is not None and lead.kind in LOADERS:
             context = MailContext(user, language, self._site.board_url, self._site.time_zone)
             loaded = await LOADERS[lead.kind](self._services, lead, context)
-            return render(language, [(lead.kind, loaded)], **shared) if loaded else None, ()
+            return render(language, [(lead.kind, loaded)], **shared) if loaded else OVER, ()
         if lead.kind not in BOOKING_KIND_NAMES or user is None:
             values: dict[str, object] = {"address": address, **lead.data}
-            if lead.slot_id is not None:
+            if lead.slot_id is not None and user is not None:
                 board_url = self._site.board_url
-                slot = await load_slot_values(self._services, lead.slot_id, language, board_url)
-                if slot is None:
-                    return None, ()
+                slot = await load_slot_values(
+                    self._services, lead.slot_id, user.id, language, board_url
+                )
+                if isinstance(slot, str):
+                    return slot, ()
                 values |= slot
             return render(language, [(lead.kind, values)], **shared), ()
         parts = await load_booking_parts(self._services, entries, language, self._site.board_url)
-        if not parts:
-            return None, ()
-        texts = [(part.kind, part.values) for part in parts]
+        if isinstance(parts, str):
+            return parts, ()
+        texts = [(part.kind, part.values) for part in parts if part.kind]
         organizer = (self._sender.name or self._site.name, self._sender.address)
         async with self._writing():
-            attendee = (_name_in_mail(lead, user, address), address)
-            invitations = await invitations_of(parts, organizer, attendee)
+            now, attendee = self._services.now(), (_name_in_mail(lead, user, address), address)
+            invitations = await invitations_of(parts, organizer, attendee, now)
             return render(language, texts, **shared), invitations
 
     @asynccontextmanager

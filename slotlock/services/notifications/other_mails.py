@@ -9,7 +9,7 @@ from slotlock.domain.notifications.mail_kinds import ANNOUNCEMENT, CAMPAIGN_OPEN
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.schedule.schedule_texts import format_time
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import User
+from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
@@ -71,7 +71,7 @@ async def load_announcement(
 async def load_draw_result(
     services: Services, entry: OutboxEntry, context: MailContext
 ) -> Values | None:
-    """Return the values of a mail about a draw; None if it is no longer the result."""
+    """Return the values of a mail about a draw; None if nothing of it is true any more."""
     campaign = await services.campaigns.find(CampaignId(entry.data["campaign"]))
     draw = await services.draws.find_latest(CampaignId(entry.data["campaign"]))
     user = context.user
@@ -82,7 +82,9 @@ async def load_draw_result(
         return None
     lost = {each.slot_id for each in await services.draws.find_not_booked(draw, own.pseudonym)}
     granted = [slot_id for slot_id in own.drawn.granted if slot_id not in lost]
-    titles = [await _title(services, slot_id) for slot_id in granted]
+    titles = [await _title_of_place(services, slot_id, user.id) for slot_id in granted]
+    if granted and not any(titles):
+        return None
     return {
         "title": campaign.name,
         "granted": [title for title in titles if title],
@@ -92,9 +94,10 @@ async def load_draw_result(
     }
 
 
-async def _title(services: Services, slot_id: SlotId) -> str | None:
-    state = await services.slots.find(SlotQuery(slot_id, services.now()))
-    return state.slot.title if state else None
+async def _title_of_place(services: Services, slot_id: SlotId, user_id: UserId) -> str | None:
+    """Return the title of a slot in which the user has a place; None without one."""
+    state = await services.slots.find(SlotQuery(slot_id, services.now(), [user_id]))
+    return state.slot.title if state and state.booking_of(user_id) else None
 
 
 LOADERS: Mapping[str, Loader] = {

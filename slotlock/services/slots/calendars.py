@@ -168,7 +168,7 @@ class _EventCollector:
                 self._events[event.uid] = event
 
     def sorted_events(self) -> Sequence[CalendarEvent]:
-        return sorted(self._events.values(), key=lambda event: (event.meeting.start, event.uid))
+        return sorted(self._events.values(), key=lambda event: (event.meetings[0].start, event.uid))
 
 
 async def _iterate_slots(

@@ -168,7 +168,7 @@ def build_event(start: datetime, zone: str = "Europe/Berlin", **fields: object) 
     values: dict[str, object] = {
         "uid": f"{zone} {start.isoformat()}",
         "slot_id": SlotId("5" * 24),
-        "meeting": Meeting(start, start + HOUR),
+        "meetings": (Meeting(start, start + HOUR),),
         "time_zone": zone,
         "title": "Yoga",
         "location": None,
@@ -200,7 +200,10 @@ async def test_every_instant_is_exact_by_the_zone_definition_in_the_file(zone: s
     read_events = {str(e["UID"]): e for e in parse_calendar(text).events}
     assert [timezone["TZID"] for timezone in parse_calendar(text).timezones] == [zone]
     for event in events:
-        for name, instant in (("DTSTART", event.meeting.start), ("DTEND", event.meeting.end)):
+        for name, instant in (
+            ("DTSTART", event.meetings[0].start),
+            ("DTEND", event.meetings[0].end),
+        ):
             time = read_events[event.uid][name]
             assert time.dt.astimezone(UTC) == instant
             if zone_in_file is not None and "TZID" in time.params:
@@ -214,7 +217,7 @@ async def test_the_zone_in_the_file_agrees_with_the_time_zone_database(zone: str
     (timezone,) = parse_calendar(text).timezones
     zone_in_file = timezone.to_tz(lookup_tzid=False)
     for event in events_around_changes(zone):
-        local = event.meeting.start.astimezone(ZoneInfo(zone))
+        local = event.meetings[0].start.astimezone(ZoneInfo(zone))
         if (local + 2 * HOUR).utcoffset() == (local - 2 * HOUR).utcoffset():
             assert local.replace(tzinfo=zone_in_file).utcoffset() == local.utcoffset()
 
@@ -267,7 +270,7 @@ async def test_distant_years_and_unknown_zones_have_exact_instants(year: int, zo
 async def test_an_event_in_the_last_second_of_the_calendar_ends_after_its_start() -> None:
     last = datetime.max.replace(tzinfo=UTC)
     meeting = Meeting(last - timedelta(milliseconds=500), last)
-    text = await render_calendar("Calendar", [build_event(last - HOUR, meeting=meeting)])
+    text = await render_calendar("Calendar", [build_event(last - HOUR, meetings=(meeting,))])
     (event,) = parse_calendar(text.decode()).events
     assert event["DTSTART"].dt < event["DTEND"].dt == last.replace(microsecond=0)
 

@@ -170,13 +170,15 @@ def edit_slot(before: SlotState, changes: SlotPatch) -> SlotState:
     return as_written(before, after, NOW + HOUR)
 
 
-def test_each_meeting_of_a_booking_is_an_event() -> None:
-    slot, _ = book_users(build_course(), "ada", "ben")
-    events = events_of_ada(slot)
-    assert [event.meeting for event in events] == list(COURSE_MEETINGS)
-    assert len({event.uid for event in events}) == 4
-    assert {event.status for event in events} == {EventStatus.CONFIRMED}
-    assert events_of_ada(slot) == events
+def test_a_booking_is_an_event_with_all_meetings_and_a_published_slot_has_one_for_each() -> None:
+    slot, [booking, _] = book_users(build_course(), "ada", "ben")
+    [event] = events_of_ada(slot)
+    assert event.meetings == COURSE_MEETINGS
+    assert (event.uid, event.status) == (f"{booking.id}-1@slotlock", EventStatus.CONFIRMED)
+    assert events_of_ada(slot) == [event]
+    published = list(events_of_slot(slot, NOW))
+    assert [each.meetings for each in published] == [(meeting,) for meeting in COURSE_MEETINGS]
+    assert len({each.uid for each in published}) == 4
 
 
 def test_an_edit_makes_the_same_events_newer() -> None:

@@ -1,18 +1,25 @@
 """Who gets a place, loses it or is moved gets a mail that says so, with the calendar's change."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
-from icalendar import Calendar, Component
+import pytest
+from icalendar import Calendar
 
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.notifications import booking_news
+from slotlock.domain.notifications.mail_kinds import first_mail
+from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_campaign_id
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.services.admission.queued_batch import serve_batch
@@ -20,6 +27,7 @@ from slotlock.services.booking import waitlist
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.notifications.booking_mails import OVERTAKEN
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.notifications.mail_scene import MailScene
@@ -136,7 +144,11 @@ async def test_a_move_is_one_mail_that_removes_one_event_and_adds_another(
     await scene.send()
     assert scene.trap.subjects == ["Moved: Judo"]
     assert "Olga has moved your booking. It was:\n\nYoga\n" in text_of(scene)
-    assert [method for method, _ in events_of(scene)] == ["REQUEST", "CANCEL"]
+    [(method, added), (other_method, removed)] = events_of(scene)
+    assert (method, added["SUMMARY"], added["SEQUENCE"]) == ("REQUEST", "Judo", 0)
+    assert (other_method, removed["UID"], removed["SEQUENCE"]) == (
+        *("CANCEL", f"{booking_id}-1@slotlock", 1),
+    )
 
 
 async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> None:
@@ -159,6 +171,24 @@ async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> N
         "Cancelled: Yoga",
         "The waiting list has ended: Yoga",
     ]
+
+
+async def test_who_waits_again_reads_nothing_of_the_end_of_the_waiting_list(
+    scene: MailScene,
+) -> None:
+    slot_id = await scene.insert_slot(capacity=1)
+    await scene.book(slot_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        for number in (1, 2):
+            user_id = scene.members[number].user_id
+            await waitlist.join(scene.services, slot_id, user_id, 0)
+            await waitlist.remove(scene.services, slot_id, user_id, scene.organizer.user_id)
+        await waitlist.join(scene.services, slot_id, scene.members[1].user_id, 0)
+        await scene.until_entries("waitlist_ended", "waitlist_ended")
+    await scene.send()
+    [message] = scene.trap.messages
+    assert message["To"] == "Member 2 <2@school.test>"
 
 
 async def test_the_start_of_a_slot_ends_its_waiting_list_by_mail(scene: MailScene) -> None:
@@ -187,6 +217,9 @@ async def test_a_course_is_a_line_of_its_mail(scene: MailScene) -> None:
     await scene.send()
     line = "Mondays 10:00–11:00, 9 January to 27 February 2040, not on 30 January (Europe/Berlin)"  # noqa: RUF001
     assert line in text_of(scene)
+    [(_, event)] = events_of(scene)
+    assert event["RRULE"].to_ical() == b"FREQ=WEEKLY;COUNT=8;INTERVAL=1;BYDAY=MO"
+    assert [each.dt for each in event["EXDATE"].dts] == [starts[3]]
 
 
 async def test_changes_of_a_user_within_a_minute_are_one_mail(scene: MailScene) -> None:
@@ -197,7 +230,7 @@ async def test_changes_of_a_user_within_a_minute_are_one_mail(scene: MailScene) 
     await scene.send()
     assert scene.trap.subjects == ["3 changes to your bookings"]
     assert all(title in text_of(scene) for title in ("Yoga", "Judo", "Chess"))
-    assert len(events_of(scene)) == 3
+    assert [str(event["SUMMARY"]) for _, event in events_of(scene)] == ["Yoga", "Judo", "Chess"]
     assert {each.state.value for each in await scene.entries()} == {"sent"}
 
 
@@ -220,9 +253,153 @@ async def test_the_note_of_a_campaign_stands_once_in_a_mail_about_its_bookings(
     assert '<a href="https://school.test/map"' in html
 
 
-async def test_who_waited_long_in_the_queue_for_a_refusal_gets_one_mail(scene: MailScene) -> None:
-    slot_id = await scene.insert_slot(capacity=1)
+async def test_a_place_that_was_moved_within_the_minute_is_one_move(scene: MailScene) -> None:
+    alpha, beta = [await scene.insert_slot(title=title) for title in ("Alpha", "Beta")]
+    async with scene.reading():
+        [booking_id] = await scene.book(alpha, 0)
+        await move(scene.services, request(alpha, booking_id, scene.organizer), beta)
+        await scene.until_entries("booked", "moved")
+    await scene.send()
+    assert scene.trap.subjects == ["Moved: Beta"]
+    assert "Olga has moved your booking. It was:\n\nAlpha\n" in text_of(scene)
+    assert "You have a place" not in text_of(scene)
+    [(method, event)] = events_of(scene)
+    assert (method, str(event["SUMMARY"])) == ("REQUEST", "Beta")
+    assert {each.state for each in await scene.entries()} == {OutboxState.SENT}
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_a_mail_that_was_greylisted_says_nothing_after_a_later_one_has_left(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    """If the newest entry of a booking were its first, the place would be named: the control."""
+    slot_id = await scene.insert_slot(title="Alpha")
+    async with scene.reading():
+        [booking_id] = await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+        scene.trap.respond_to_recipient = lambda _: "451 greylisted"
+        await scene.send()
+        scene.trap.respond_to_recipient = lambda _: None
+        await cancel(scene, slot_id, booking_id, scene.members[0])
+        await scene.until_entries("booked", "cancelled")
+    if not is_guarded:
+        monkeypatch.setattr(booking_news, "newest_mail", lambda _, booking: first_mail(booking))
+    await scene.send()
+    await scene.send(timedelta(minutes=5))
+    if not is_guarded:
+        assert scene.trap.subjects == ["You have a place: Alpha"]
+        return
+    assert scene.trap.subjects == ["Cancelled: Alpha"]
+    [(method, event)] = events_of(scene)
+    assert (method, event["UID"]) == ("CANCEL", f"{booking_id}-1@slotlock")
+    dropped, sent = (await scene.entries())[::-1]
+    assert (dropped.state, dropped.note) == (OutboxState.SUPPRESSED, OVERTAKEN)
+    assert sent.state is OutboxState.SENT
+
+
+async def test_who_cancelled_reads_so_though_the_slot_was_cancelled_afterwards(
+    scene: MailScene,
+) -> None:
+    slot_id = await scene.insert_slot(title="Alpha")
+    own, _ = await scene.book(slot_id, 0, 1)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        await cancel(scene, slot_id, own, scene.members[0])
+        await editing.cancel(scene.services, slot_id, scene.organizer.user_id)
+        await scene.until_entries("cancelled", "cancelled")
+    await scene.send()
+    texts = {str(each["To"]): text_of(scene, n) for n, each in enumerate(scene.trap.messages)}
+    assert "You have cancelled your booking." in texts["Member 0 <0@school.test>"]
+    assert "Olga has cancelled it for everyone." in texts["Member 1 <1@school.test>"]
+    assert [events_of(scene, n)[0][0] for n in range(2)] == ["CANCEL", "CANCEL"]
+
+
+async def test_a_place_that_was_cancelled_and_booked_again_is_a_place(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot(title="Alpha")
+    [booking_id] = await scene.book(slot_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        await cancel(scene, slot_id, booking_id, scene.members[0])
+        [again] = await scene.book(slot_id, 0)
+        await scene.until_entries("cancelled", "booked")
+        await scene.send()
+        assert scene.trap.subjects == ["You have a place: Alpha"]
+        found = [(method, str(event["UID"])) for method, event in events_of(scene)]
+        assert found == [
+            ("REQUEST", f"{again}-1@slotlock"),
+            ("CANCEL", f"{booking_id}-1@slotlock"),
+        ]
+        # Booked and cancelled within the minute, and booked again: of the first, nobody knew.
+        for _ in range(2):
+            await cancel(scene, slot_id, again, scene.members[0])
+            [again] = await scene.book(slot_id, 0)
+        await scene.until_entries(*["cancelled", "booked"] * 3)
+        await scene.send()
+    assert scene.trap.subjects == ["You have a place: Alpha"] * 2
+    assert [method for method, _ in events_of(scene, 1)] == ["REQUEST", "CANCEL"]
+
+
+async def test_a_hold_that_expired_or_was_extended_says_what_is_true(scene: MailScene) -> None:
+    slot_ids = [await scene.insert_slot(title=title) for title in ("Alpha", "Beta")]
+    async with scene.reading():
+        [booking_id] = await scene.book(slot_ids[0], 0, hold=True)
+        await scene.until_entries("held")
+        extension = request(slot_ids[0], booking_id, scene.members[0])
+        scene.clock.advance(timedelta(seconds=30))
+        await change_booking(scene.services, booking_changes.extend, extension)
+        await scene.send()
+        await scene.book(slot_ids[1], 1, hold=True)
+        await scene.until_entries("held", "held")
+    query = SlotQuery(slot_ids[0], scene.clock.now, booking_ids=[booking_id])
+    state = await scene.services.slots.find(query)
+    assert state is not None
+    booking = state.booking_by_id(booking_id)
+    assert booking is not None
+    assert booking.held_until is not None
+    deadline = f"{booking.held_until.astimezone(ZoneInfo('Europe/Berlin')):%H:%M}"
+    assert f"Confirm it by Mon 2 January 2040, {deadline}" in text_of(scene)
+    # It expires before the sweeper has written so: the mail comes with the entry of that.
+    await scene.send(timedelta(days=1) - timedelta(minutes=5))
+    assert len(scene.trap.mails) == 1
+
+
+async def test_an_edit_that_was_undone_or_edited_again_is_one_mail_at_most(
+    scene: MailScene,
+) -> None:
+    slot_id = await scene.insert_slot(title="Alpha", location="Halle 1")
     await scene.book(slot_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+
+    async def edit(*places: str) -> None:
+        for location in places:
+            scene.clock.advance(timedelta(seconds=1))
+            patch = SlotPatch(location=location)
+            await editing.edit(scene.services, slot_id, patch, scene.organizer.user_id)
+
+    async with scene.reading():
+        await edit("Halle 2", "Halle 1")
+        await scene.until_entries("edited", "edited")
+        await scene.send()
+        assert [each.note for each in await scene.entries()] == [OVERTAKEN] * 2
+        await edit("Halle 3")
+        await scene.until_entries(*["edited"] * 3)
+        scene.trap.respond_to_recipient = lambda _: "451 greylisted"
+        await scene.send()
+        scene.trap.respond_to_recipient = lambda _: None
+        await edit("Halle 4")
+        await scene.until_entries(*["edited"] * 4)
+    await scene.send()
+    await scene.send(timedelta(minutes=5))
+    assert scene.trap.subjects == ["New time or place: Alpha"]
+    assert text_of(scene).index("Halle 3") < text_of(scene).index("Halle 4")
+
+
+@pytest.mark.parametrize("has_place_since", [False, True])
+async def test_who_waited_long_in_the_queue_for_a_refusal_gets_one_mail_unless_there_is_a_place_now(
+    scene: MailScene, has_place_since: bool
+) -> None:
+    slot_id = await scene.insert_slot(capacity=1)
+    [booking_id] = await scene.book(slot_id, 0)
     scene.services.sends_mail = True
     entries = []
     for member, waited in ((0, 120), (1, 120), (2, 10)):
@@ -234,11 +411,24 @@ async def test_who_waited_long_in_the_queue_for_a_refusal_gets_one_mail(scene: M
         entries.append(StreamEntry(f"{member}-0", {}, booking, requested_at))
     for _ in range(2):  # the worker stopped before it removed the requests from the queue
         assert await serve_batch(scene.services, slot_id, entries) == entries
+    if has_place_since:
+        await cancel(scene, slot_id, booking_id, scene.members[0])
+        await scene.book(slot_id, 1)
     await scene.send(timedelta())
+    if has_place_since:
+        assert scene.trap.subjects == []
+        assert [each.note for each in await scene.entries()] == [OVERTAKEN]
+        return
     [message] = scene.trap.messages
     assert message["To"] == "Member 1 <1@school.test>"
     assert message["Subject"] == "No place for you: Yoga"
     assert "All places are taken.\n\nYoga\n" in text_of(scene)
+
+
+async def cancel(scene: MailScene, slot_id: SlotId, booking_id: BookingId, caller: Caller) -> None:
+    """Cancel a booking."""
+    changes = request(slot_id, booking_id, caller)
+    await change_booking(scene.services, booking_changes.cancel, changes)
 
 
 def request(slot_id: SlotId, booking_id: BookingId, caller: Caller) -> BookingChangeRequest:
@@ -253,10 +443,21 @@ def text_of(scene: MailScene, number: int = 0, kind: str = "plain") -> str:
     return str(body.get_content()).replace("\r\n", "\n")
 
 
-def events_of(scene: MailScene, number: int = 0) -> list[tuple[str, Component]]:
-    """Return the methods and events of the calendars that are attached to a mail."""
-    calendars = [
-        Calendar.from_ical(part.get_content())
-        for part in scene.trap.messages[number].iter_attachments()
-    ]
-    return [(str(each["METHOD"]), event) for each in calendars for event in each.walk("VEVENT")]
+def events_of(scene: MailScene, number: int = 0) -> list[tuple[str, Any]]:
+    """Return the methods and events of the calendars of a mail, each of which has one event.
+
+    Each is a body of the mail, and an attachment.
+    """
+    message = scene.trap.messages[number]
+    attached = [part.get_content() for part in message.iter_attachments()]
+    bodies = [part for part in message.walk() if part.get_content_type() == "text/calendar"]
+    inline = [part for part in bodies if part.get_content_disposition() is None]
+    assert [part.get_content() for part in inline] == attached
+    found = []
+    for part in inline:
+        calendar = Calendar.from_ical(part.get_content())
+        [event] = calendar.walk("VEVENT")
+        assert part.get_param("method") == calendar["METHOD"]
+        found.append((str(calendar["METHOD"]), event))
+    assert len({str(event["UID"]) for _, event in found}) == len(found)
+    return found

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.draws.basis import DrawMethod
@@ -10,6 +12,7 @@ from slotlock.domain.draws.draw import Draw, DrawSettings
 from slotlock.domain.draws.drawing import WishResult
 from slotlock.domain.draws.record import Seed
 from slotlock.domain.notifications.webhooks import WebhookEvent
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, wishes
 from slotlock.services.workers.draw_worker import advance_draws
@@ -86,6 +89,22 @@ async def test_everybody_gets_the_result_once_and_losers_wait_in_the_order_of_th
     assert scene.trap.subjects == ["The result of the draw: Sports"] * 3
     assert sum("- Chess" in text for text in texts) == 1
     assert sum("None of your 1 wishes" in text for text in texts) == 2
+
+
+async def test_a_result_names_no_place_that_was_given_back_since(scene: MailScene) -> None:
+    campaign_id, slot_id = await open_draw(scene)
+    scene.services.sends_mail = True
+    await publish(scene, campaign_id)
+    slot = await scene.services.slots.find_with_roster(slot_id)
+    assert slot is not None
+    [booking] = slot.bookings
+    [winner] = [each for each in scene.members if each.user_id == booking.user_id]
+    request = BookingChangeRequest(slot_id, booking.id, winner)
+    await change_booking(scene.services, booking_changes.cancel, request)
+    await scene.send(timedelta())
+    texts = [str(message.get_body(("plain",))) for message in scene.trap.messages]
+    assert len(texts) == 2
+    assert all("None of your 1 wishes" in text for text in texts)
 
 
 async def test_the_closing_and_the_publication_are_messages(hooks: WebhookScene) -> None:
