@@ -23,7 +23,13 @@ from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignPatch, CampaignSaved
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
-from slotlock.domain.notifications.outbox import OUTAGE_DELAY, RETRY_DELAYS, Channel, OutboxState
+from slotlock.domain.notifications.outbox import (
+    LEASE,
+    OUTAGE_DELAY,
+    RETRY_DELAYS,
+    Channel,
+    OutboxState,
+)
 from slotlock.domain.notifications.webhooks import (
     DISABLED_AFTER,
     ROTATION_PERIOD,
@@ -39,11 +45,14 @@ from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.outbox.webhook_repository import WebhookRepository
+from slotlock.infrastructure.mongo.users.privacy import Erasure
+from slotlock.services import teams
 from slotlock.services.booking import waitlist
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import utc_now
+from slotlock.services.erasure import RECENT_REQUESTS, finish_erasure, finish_erasures
 from slotlock.services.notifications import webhook_admin
 from slotlock.services.slots import editing
 from tests.support.notifications.webhook_scene import ReceivedMessage, WebhookScene
@@ -187,6 +196,31 @@ async def test_new_and_erased_users_are_messages(hooks: WebhookScene) -> None:
     }
 
 
+async def test_an_erasure_that_dies_and_is_repeated_leaves_the_messages_about_the_user(
+    hooks: WebhookScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, user_id = hooks.site, hooks.site.members[0].user_id
+    await hooks.create((WebhookEvent.BOOKING_CANCELLED, WebhookEvent.USER_ERASED))
+    async with hooks.reading():
+        await site.book(await site.insert_slot(), 0)
+        erasure = await site.services.erasures.erase_account(user_id, None, site.clock.now)
+        assert isinstance(erasure, Erasure)
+        with monkeypatch.context() as patch, pytest.raises(MemoryError):
+            patch.setattr(teams, "remove_user", die)
+            await finish_erasure(site.services, erasure)
+        await site.until_entries("booking.cancelled", "user.erased")
+        await finish_erasure(site.services, erasure)
+        # The worker that sends them dies, and the erasure is repeated until it is over.
+        due = await site.services.outbox.find_due(Channel.WEBHOOK, site.clock.now, 10)
+        await site.services.outbox.lease(due, site.clock.now)
+        await finish_erasures(site.services)
+    site.clock.advance(RECENT_REQUESTS + LEASE)
+    await finish_erasures(site.services)
+    assert await site.services.erasures.find_unfinished(10) == []
+    await hooks.send()
+    assert sorted(hooks.receiver.types) == ["booking.cancelled", "user.erased"]
+
+
 async def test_a_webhook_gets_what_happens_while_it_is_enabled(hooks: WebhookScene) -> None:
     site = hooks.site
     slot_id = await site.insert_slot()
@@ -297,9 +331,6 @@ async def test_410_and_five_days_of_failures_disable_a_webhook_and_its_creator_g
 async def test_the_mail_about_a_webhook_is_sent_once_though_the_worker_dies_as_it_disables_it(
     repository: type, step: str, hooks: WebhookScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def die(*_: object) -> bool:
-        raise MemoryError
-
     webhook, _ = await hooks.create()
     hooks.receiver.respond = lambda: web.Response(status=410)
     await webhook_admin.ping(hooks.site.services, webhook.id, hooks.admin)
@@ -441,6 +472,11 @@ async def test_the_receiver_of_the_examples_accepts_what_is_signed_and_nothing_e
         await process.wait()
     statuses = sorted(each.response_status or 0 for each in await hooks.deliveries(webhook))
     assert statuses == [204, 204, 400]
+
+
+async def die(*_: object) -> bool:
+    """Fail as a process that is killed here."""
+    raise MemoryError
 
 
 def verify(message: ReceivedMessage, secret: str) -> None:
