@@ -9,6 +9,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.doctor.finding import Finding, check_clock, fail, ok, warning
+from slotlock.cli.doctor.worker_checks import check_workers
 from slotlock.devserver.binaries import MONGOD
 from slotlock.infrastructure.mongo.client import (
     DEFAULT_DATABASE,
@@ -135,6 +136,8 @@ async def _check_database(database: Database) -> AsyncIterator[Finding]:
     try:
         yield await _check_indexes(database)
         yield await _check_documents(database)
+        async for finding in check_workers(database):
+            yield finding
     except PyMongoError as error:
         advice = f"grant the role readWrite on {database.name or DEFAULT_DATABASE}"
         yield fail("MongoDB indexes", _reason(error), advice)

@@ -43,6 +43,8 @@ log = logging.getLogger("slotlock.outbox")
 
 RETENTION = timedelta(days=30)
 UNREADABLE_DELAY = timedelta(hours=1)
+# How the note of such an entry begins.
+UNREADABLE = "cannot be read: "
 # The entries of an attempt, what it led to, and when.
 _Result = tuple[Sequence[OutboxEntry], Delivery, datetime]
 # Those that are sent with another one follow it, and a secret that was sent is deleted.
@@ -158,7 +160,7 @@ class OutboxRepository:
                 entries.append(to_outbox_entry(document))
             except (KeyError, ValueError, TypeError, AttributeError) as error:
                 log.warning("could not read %s of the outbox: %r", document["_id"], error)
-                later = {"dueAt": now + UNREADABLE_DELAY, "note": f"cannot be read: {error!r}"}
+                later = {"dueAt": now + UNREADABLE_DELAY, "note": f"{UNREADABLE}{error!r}"}
                 query = {"_id": document["_id"], "dueAt": document["dueAt"]}
                 await self._outbox.update_one(query, {"$set": later})
         return entries
