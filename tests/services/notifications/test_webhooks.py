@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from slotlock.domain.notifications.outbox import (
 )
 from slotlock.domain.notifications.webhooks import (
     DISABLED_AFTER,
+    MAX_SECRETS,
     ROTATION_PERIOD,
     Webhook,
     WebhookCreated,
@@ -99,16 +100,31 @@ async def test_a_receiver_verifies_a_message_and_no_other_one(hooks: WebhookScen
             verify(forged, secret)
 
 
-async def test_both_secrets_sign_for_a_day_after_a_rotation(hooks: WebhookScene) -> None:
-    webhook, old = await hooks.create()
-    hooks.site.clock.now = utc_now()
-    rotated = await webhook_admin.rotate_secret(hooks.site.services, webhook.id, hooks.admin)
-    assert isinstance(rotated, WebhookCreated)
-    await hooks.ping(webhook)
-    for secret in (old, rotated.secret):
-        verify(hooks.receiver.messages[-1], secret)
+async def test_a_secret_signs_for_a_day_after_its_replacement_however_often_that_happens(
+    hooks: WebhookScene,
+) -> None:
+    webhook, first = await hooks.create()
+    found = [first]
+
+    async def signing() -> list[int]:
+        await hooks.ping(webhook)
+        message = hooks.receiver.messages[-1]
+        return [number for number, secret in enumerate(found) if is_signed(message, secret)]
+
+    while len(found) < MAX_SECRETS:
+        hooks.site.clock.advance(HOUR)
+        found.append(await rotate(hooks, webhook))
+    assert await signing() == [*range(MAX_SECRETS)]
+    # One more would end a secret that a receiver may use.
+    refused = await webhook_admin.rotate_secret(hooks.site.services, webhook.id, hooks.admin)
+    assert isinstance(refused, InvalidInput)
+    hooks.site.clock.advance(ROTATION_PERIOD - (MAX_SECRETS - 2) * HOUR)
+    assert await signing() == [*range(1, MAX_SECRETS)]
+    found.append(await rotate(hooks, webhook))
+    hooks.site.clock.advance(HOUR)
+    assert await signing() == [*range(2, MAX_SECRETS + 1)]
     hooks.site.clock.advance(ROTATION_PERIOD)
-    await hooks.ping(webhook)
+    assert await signing() == [MAX_SECRETS]
     assert len(hooks.receiver.messages[-1].headers["webhook-signature"].split()) == 1
 
 
@@ -443,15 +459,16 @@ async def test_the_receiver_of_the_examples_accepts_what_is_signed_and_nothing_e
         )
         await hooks.ping(webhook)
         assert (await process.stdout.readline()).startswith(b"ping ")
-        await webhook_admin.rotate_secret(hooks.site.services, webhook.id, hooks.admin)
-        await hooks.ping(webhook)
-        await webhook_admin.rotate_secret(hooks.site.services, webhook.id, hooks.admin)
+        for _ in range(2):
+            await rotate(hooks, webhook)
+            await hooks.ping(webhook)
+        hooks.site.clock.advance(ROTATION_PERIOD)
         await hooks.ping(webhook)
     finally:
         process.kill()
         await process.wait()
     statuses = sorted(each.response_status or 0 for each in await hooks.deliveries(webhook))
-    assert statuses == [204, 204, 400]
+    assert statuses == [204, 204, 204, 400]
 
 
 async def die(*_: object) -> bool:
@@ -462,6 +479,22 @@ async def die(*_: object) -> bool:
 def verify(message: ReceivedMessage, secret: str) -> None:
     """Verify a message as its receiver does. Raises: WebhookVerificationError."""
     webhooks.Webhook(secret).verify(message.body, message.headers)
+
+
+def is_signed(message: ReceivedMessage, secret: str) -> bool:
+    """Return whether a message has a signature of this secret, whatever the time."""
+    id_, at = message.headers["webhook-id"], int(message.headers["webhook-timestamp"])
+    signature = webhooks.Webhook(secret).sign(
+        id_, datetime.fromtimestamp(at, UTC), message.body.decode()
+    )
+    return signature in message.headers["webhook-signature"].split()
+
+
+async def rotate(hooks: WebhookScene, webhook: Webhook) -> str:
+    """Return a new secret of a webhook."""
+    rotated = await webhook_admin.rotate_secret(hooks.site.services, webhook.id, hooks.admin)
+    assert isinstance(rotated, WebhookCreated)
+    return rotated.secret
 
 
 async def enable(hooks: WebhookScene, webhook: Webhook, enabled: bool) -> None:
