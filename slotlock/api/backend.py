@@ -213,7 +213,7 @@ async def _run_outbox(
     # Most commands send nothing.
     from slotlock.infrastructure.webhooks.webhook_client import open_webhook_client
     from slotlock.services.notifications.outbox_reader import outbox_reader
-    from slotlock.services.notifications.outbox_sender import outbox_sender
+    from slotlock.services.notifications.outbox_sender import sending
     from slotlock.services.notifications.webhook_sender import WebhookSender
     from slotlock.services.workers.draw_worker import draw_worker
 
@@ -222,8 +222,7 @@ async def _run_outbox(
         client = await stack.enter_async_context(
             open_webhook_client(allow_private=settings.webhook_private_addresses)
         )
-        sender = WebhookSender(services, client)
-        await stack.enter_async_context(outbox_sender(services, Channel.WEBHOOK, sender.deliver))
+        await stack.enter_async_context(sending(WebhookSender(services, client)))
         producers = await _run_mail(backend, settings, stack, development=development)
         await stack.enter_async_context(draw_worker(services, lease_locks))
         await stack.enter_async_context(outbox_reader(services, lease_locks, Channel.WEBHOOK))

@@ -1,11 +1,15 @@
-"""Background tasks: their end, their errors, and what wakes them."""
+"""Background tasks: their end, their errors, what wakes them, and what they try again later."""
 
 import asyncio
 import contextlib
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 # A task that still runs this long after it was cancelled is cancelled again.
 CANCEL_AGAIN_S = 1.0
+# After its first failure, an item waits for this time, and after each other one twice as long.
+FIRST_DELAY = timedelta(seconds=5)
+MAX_DELAY = timedelta(hours=1)
 
 Result = TypeVar("Result")
 
@@ -80,3 +84,29 @@ class RefreshTimer:
             return False
         self._resync_at = loop.time() + self._resync_every_s
         return True
+
+
+class FailingItems:
+    """Items with which a task cannot go on, and when it tries each of them again."""
+
+    def __init__(self) -> None:
+        self._waits: dict[str, tuple[datetime, timedelta]] = {}
+
+    def waiting(self, now: datetime) -> list[str]:
+        """Return the items that are not to be tried yet."""
+        return [item for item, (until, _) in self._waits.items() if now < until]
+
+    def add(self, item: str, now: datetime) -> timedelta:
+        """Record that an item failed, and return how long it waits."""
+        _, last = self._waits.get(item, (now, timedelta()))
+        delay = min(max(2 * last, FIRST_DELAY), MAX_DELAY)
+        # Those that were due long ago did not fail again.
+        self._waits = {
+            each: wait for each, wait in self._waits.items() if now < wait[0] + MAX_DELAY
+        }
+        self._waits[item] = now + delay, delay
+        return delay
+
+    def remove(self, item: str) -> None:
+        """Record that an item works."""
+        self._waits.pop(item, None)

@@ -10,6 +10,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.doctor.address_checks import check_addresses
 from slotlock.cli.doctor.finding import Finding, check_clock, fail, ok, warning
+from slotlock.cli.doctor.worker_checks import check_workers
 from slotlock.devserver.binaries import MONGOD
 from slotlock.infrastructure.mongo.client import (
     DEFAULT_DATABASE,
@@ -137,6 +138,8 @@ async def _check_database(database: Database) -> AsyncIterator[Finding]:
         yield await _check_indexes(database)
         yield await _check_documents(database)
         yield await check_addresses(database)
+        async for finding in check_workers(database):
+            yield finding
     except PyMongoError as error:
         advice = f"grant the role readWrite on {database.name or DEFAULT_DATABASE}"
         yield fail("MongoDB indexes", _reason(error), advice)

@@ -19,6 +19,7 @@ LEASE = timedelta(minutes=2)
 # How many entries one request sends again.
 MAX_RETRIED = 1000
 OUTAGE_DELAY = timedelta(minutes=1)
+MAX_NOTE_CHARS = 500
 
 
 class Channel(StrEnum):
@@ -135,3 +136,12 @@ def next_delay(entry: OutboxEntry, delivery: Delivery) -> timedelta | None:
     if entry.attempts > len(delays):
         return None
     return max(delays[max(entry.attempts, 1) - 1], delivery.retry_after or timedelta())
+
+
+def to_note(text: str) -> str:
+    """Return what a server said as one line that every terminal and page can show.
+
+    A response may contain any bytes: control characters and lone surrogates become `?`.
+    """
+    shown = (c if c.isprintable() else " " if c.isspace() else "?" for c in text[:MAX_NOTE_CHARS])
+    return " ".join("".join(shown).split())

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, NewType
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
+
+import idna
 
 from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.audit.audit_notes import AuditNote, field_edits
@@ -16,7 +18,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.declare import outcome, refusal, shown
 from slotlock.domain.shared.problems import Problem, ProblemCode
-from slotlock.domain.shared.text import validate_line
+from slotlock.domain.shared.text import strip_blanks, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
@@ -28,9 +30,14 @@ ShownWebhookId = Annotated[str, "webhook"]
 MAX_URL_LENGTH = 500
 # With a number as its last label, a resolver may take a name for an IP address.
 HOST_NAME = re.compile(r"(?:[\w-]{1,63}\.)*(?!(?:\d+|0[xX][\da-fA-F]*)\.?$)[\w-]{1,63}\.?")
+MAX_HOST_LENGTH = 253
+# Readers of URLs disagree about these.
+_NOT_IN_URL = re.compile(r"[\s\\]")
 MAX_WEBHOOKS = 50
-# How long requests are signed with the old secret, too, after a rotation.
+# How long requests are signed with a secret, too, after it was replaced.
 ROTATION_PERIOD = timedelta(days=1)
+# Each signs every request: more would not fit into the headers that receivers accept.
+MAX_SECRETS = 10
 DISABLED_AFTER = timedelta(days=5)
 
 
@@ -76,10 +83,14 @@ PING = "ping"
 
 @value_object
 class WebhookSecret:
-    """A key of signatures: `whsec_` and 32 bytes in base64. Until `expires_at`, if it has one."""
+    """A key of signatures: `whsec_` and 32 bytes in base64. Until `expires_at`, if it has one.
+
+    `key_id` is that of the idempotency key of the rotation that made it, if that had one.
+    """
 
     text: str = field(repr=False)
     expires_at: datetime | None = None
+    key_id: str | None = None
 
 
 @value_object
@@ -121,10 +132,11 @@ class Webhook:
         """Return the secrets that sign a request now, the newest first."""
         return [each for each in self.secrets if each.expires_at is None or now < each.expires_at]
 
-    def with_new_secret(self, text: str, now: datetime) -> "Webhook":
-        """Return the webhook with a new secret. The one before it goes on for a day."""
-        old = replace(self.secrets[0], expires_at=now + ROTATION_PERIOD)
-        return replace(self, secrets=(WebhookSecret(text), old))
+    def with_new_secret(self, secret: WebhookSecret, now: datetime) -> "Webhook":
+        """Return the webhook with a new secret. Each other one ends a day after its replacement."""
+        newest, *others = self.secrets_at(now)
+        replaced = replace(newest, expires_at=now + ROTATION_PERIOD)
+        return replace(self, secrets=(secret, replaced, *others))
 
 
 @value_object
@@ -173,7 +185,7 @@ class WebhookNotFound:
 
 CreateWebhookOutcome = WebhookCreated | InvalidInput | KeyReused
 UpdateWebhookOutcome = WebhookSaved | WebhookNotFound | InvalidInput
-RotateWebhookSecretOutcome = WebhookCreated | WebhookNotFound
+RotateWebhookSecretOutcome = WebhookCreated | WebhookNotFound | InvalidInput | KeyReused
 DeleteWebhookOutcome = WebhookDeleted | WebhookNotFound
 SendWebhookOutcome = WebhookQueued | WebhookNotFound
 
@@ -188,11 +200,9 @@ def note_webhook_change(
     return AuditNote(now, by, action, edits, campaign_id=campaign_id, webhook=server)
 
 
-def validate_webhook(webhook: Webhook, *, allow_http: bool) -> InvalidInput | None:
-    """Return the problems of a webhook, if it has any."""
-    problems = []
-    if problem := validate_url(webhook.url, allow_http=allow_http):
-        problems.append(FieldProblem("url", problem))
+def validate_webhook(webhook: Webhook, url: str | Problem | None) -> InvalidInput | None:
+    """Return the problems of a webhook, if it has any; `url` is the parsed one that was sent."""
+    problems = [FieldProblem("url", url)] if isinstance(url, Problem) else []
     if not webhook.events:
         problems.append(FieldProblem("events", ProblemCode.EVENTS_MISSING.problem()))
     elif webhook.campaign_id is not None and USER_EVENTS & set(webhook.events):
@@ -200,8 +210,12 @@ def validate_webhook(webhook: Webhook, *, allow_http: bool) -> InvalidInput | No
     return InvalidInput(tuple(problems)) if problems else None
 
 
-def validate_url(url: str, *, allow_http: bool) -> Problem | None:
-    """Return the problem with the URL of a webhook, or None."""
+def parse_url(text: str, *, allow_http: bool) -> str | Problem:
+    """Return the URL of a webhook as it is called, or its problem.
+
+    The scheme and the host are in lower case, and the host in ASCII by IDNA 2008.
+    """
+    url, schemes = strip_blanks(text), ("https", "http") if allow_http else ("https",)
     if problem := validate_line(url, MAX_URL_LENGTH):
         return problem
     try:
@@ -209,22 +223,40 @@ def validate_url(url: str, *, allow_http: bool) -> Problem | None:
         has_host, port = bool(parts.hostname), parts.port
     except ValueError:
         return ProblemCode.INVALID_URL.problem()
-    if not has_host or parts.scheme not in (("https", "http") if allow_http else ("https",)):
+    if not has_host or parts.scheme not in schemes:
         return ProblemCode.NOT_HTTPS.problem()
     if parts.username is not None or parts.password is not None or parts.fragment:
         return ProblemCode.URL_WITH_SECRETS.problem()
-    if port == 0 or not _is_host(re.sub(r":\d*$", "", parts.netloc)):
+    host = _to_host(re.sub(r":\d*$", "", parts.netloc))
+    if port == 0 or host is None or _NOT_IN_URL.search(url):
         return ProblemCode.INVALID_URL.problem()
-    return None
+    server = host if port is None else f"{host}:{port}"
+    parsed = urlunsplit((parts.scheme, server, parts.path, parts.query, ""))
+    return validate_line(parsed, MAX_URL_LENGTH) or parsed
 
 
-def _is_host(text: str) -> bool:
-    """Return whether a text is a name, or an IP address in its usual notation."""
+def _to_host(text: str) -> str | None:
+    """Return a name in ASCII or an IP address in its usual notation; None if it is neither."""
     try:
         if text.startswith("["):
             IPv6Address(text.removeprefix("[").removesuffix("]"))
-            return text.endswith("]") and "%" not in text
+            return text.lower() if text.endswith("]") and "%" not in text else None
         IPv4Address(text)
     except ValueError:
-        return bool(HOST_NAME.fullmatch(text)) and unicodedata.is_normalized("NFKC", text)
-    return True
+        return _to_ascii_name(text)
+    return text
+
+
+def _to_ascii_name(text: str) -> str | None:
+    if not HOST_NAME.fullmatch(text) or not unicodedata.is_normalized("NFKC", text):
+        return None
+    try:
+        # Names in private networks may have underscores, which IDNA forbids.
+        labels = [
+            label if label.isascii() else idna.encode(label, uts46=True).decode()
+            for label in text.lower().removesuffix(".").split(".")
+        ]
+    except UnicodeError:
+        return None
+    name = ".".join(labels)
+    return name if len(name) <= MAX_HOST_LENGTH else None

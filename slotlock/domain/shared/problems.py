@@ -127,6 +127,10 @@ class ProblemCode(Enum):
     EVENTS_MISSING = "Please choose at least one event."
     EVENTS_OF_USERS = "Events about users belong to no campaign."
     TOO_MANY_WEBHOOKS = "There are {maximum} webhooks already. Please delete one of them first."
+    TOO_MANY_SECRETS = (
+        "The webhook has {maximum} secrets already. Please wait: each ends a day after it was "
+        "replaced."
+    )
     CAMPAIGN_MISSING = "Please choose a campaign. Only admins create webhooks without one."
     UNKNOWN_CAMPAIGN = "This campaign does not exist."
 

@@ -13,7 +13,11 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.arguments import KEY_DESCRIPTION, require_valid_key
+from slotlock.graphql.core.arguments import (
+    KEY_DESCRIPTION,
+    IdempotencyKeyArgument,
+    require_valid_key,
+)
 from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
 from slotlock.graphql.core.cursors import BY_OUTBOX_ENTRY, ListCursors
 from slotlock.graphql.core.enums import OutboxState, WebhookEvent
@@ -107,7 +111,8 @@ class Webhook(Node):
         "recent rotation."
     )
     def previous_secret_expires_at(self) -> datetime | None:
-        return self._webhook.secrets[-1].expires_at
+        _, *others = self._webhook.secrets
+        return others[0].expires_at if others else None
 
     @field(description="The campaign whose events it gets; null for those of the whole site.")
     async def campaign(self, info: Info) -> Campaign | None:
@@ -263,13 +268,19 @@ class WebhookMutations:
         return UPDATE.present(outcome, ResultView(viewer))
 
     @ROTATE.mutation(
-        "Give a webhook a new secret. For a day, the old one signs its requests, too. "
-        "Organizers only."
+        "Give a webhook a new secret. For a day after its replacement, each other one signs its "
+        "requests, too. A repeated request with the same key returns the same secret. Organizers "
+        "only."
     )
-    async def rotate_webhook_secret(self, info: Info, webhook_id: WebhookIdArgument) -> object:
+    async def rotate_webhook_secret(
+        self,
+        info: Info,
+        webhook_id: WebhookIdArgument,
+        idempotency_key: IdempotencyKeyArgument = None,
+    ) -> object:
         viewer = info.context.require_organizer()
-        id_ = ids.parse_webhook_id(webhook_id)
-        outcome = await webhook_admin.rotate_secret(info.context.services, id_, viewer)
+        id_, key = ids.parse_webhook_id(webhook_id), require_valid_key(idempotency_key)
+        outcome = await webhook_admin.rotate_secret(info.context.services, id_, viewer, key)
         return ROTATE.present(outcome, ResultView(viewer))
 
     @DELETE.mutation("Delete a webhook. What waits for it is not sent. Organizers only.")

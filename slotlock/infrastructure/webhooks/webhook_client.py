@@ -57,8 +57,8 @@ class WebhookClient:
             "content-type": "application/json",
             "user-agent": f"slotlock/{__version__}",
         }
-        # On a thread, so that other requests go on.
-        await asyncio.to_thread(import_module, "aiohttp")
+        if self._session is None:  # on a thread, so that other requests go on
+            await asyncio.to_thread(import_module, "aiohttp")
         from aiohttp import ClientConnectorDNSError, ClientError
 
         session = self._session = self._session or self._open_session()
@@ -80,8 +80,12 @@ class WebhookClient:
     def _open_session(self) -> "ClientSession":
         from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
+        from slotlock.infrastructure.webhooks.name_resolver import NameResolver
+
+        self._resolver = self._resolver or NameResolver()
         return ClientSession(
             connector=TCPConnector(
+                limit=0,  # the sender limits the requests, by receiver
                 resolver=self._resolver,
                 socket_factory=None if self._allow_private else public_socket,
             ),
@@ -95,6 +99,8 @@ class WebhookClient:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
+        if self._resolver is not None:
+            await self._resolver.close()
 
 
 @asynccontextmanager

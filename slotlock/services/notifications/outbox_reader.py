@@ -26,11 +26,15 @@ from slotlock.domain.notifications.webhooks import SITE_EVENTS, Webhook
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeStream
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.outbox.slot_changes_reader import Checkpoint, is_history_lost
+from slotlock.infrastructure.mongo.outbox.slot_changes_reader import (
+    Checkpoint,
+    Unread,
+    is_history_lost,
+)
 from slotlock.infrastructure.redis.keys import OUTBOX_READER_LOCK
 from slotlock.infrastructure.redis.locks.lock_leases import LockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.tasks import cancel_and_wait, wait_for_event
+from slotlock.infrastructure.tasks import FailingItems, cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
 
 log = logging.getLogger("slotlock.outbox")
@@ -103,6 +107,7 @@ class OutboxReader:
         self._producers = producers
         # Ids that were inserted, by the time of their changes, as long as these are read again.
         self._inserted: dict[str, datetime] = {}
+        self._failing = FailingItems()
 
     async def is_needed(self) -> bool:
         """Return whether anybody wants entries of the channel."""
@@ -180,7 +185,9 @@ class OutboxReader:
         """Insert what happened to campaigns and users, if a webhook gets it."""
         if any(SITE_EVENTS.intersection(webhook.events) for webhook in webhooks):
             since = max(checkpoint.at - WRITE_GRACE_PERIOD, checkpoint.started_at)
-            changes = await self._changes.read_site(since, now)
+            changes, problems = await self._changes.read_site(since, now)
+            for what, error in problems.items():
+                await self._report(what, error)
             await self._insert(entries_for(webhooks, site_messages_about(changes)))
 
     async def _insert(self, entries: Iterable[OutboxEntry]) -> None:
@@ -204,7 +211,16 @@ class OutboxReader:
             if is_unavailable(error):
                 raise
             if len(slot_ids) == 1:
-                log.warning("the outbox cannot read slot_%s", slot_ids[0], exc_info=error)
+                await self._report(f"slot_{slot_ids[0]}", error)
                 return []
         each = [await self._produce([slot_id], since, producers) for slot_id in slot_ids]
         return [entry for entries in each for entry in entries]
+
+    async def _report(self, what: str, error: Exception) -> None:
+        """Log what cannot be read, and record it for `slotlock doctor`: once, then more seldom."""
+        now = self._services.now()
+        if what in self._failing.waiting(now):
+            return
+        self._failing.add(what, now)
+        log.warning("the outbox cannot read %s", what, exc_info=error)
+        await self._changes.record_unread(self._channel, Unread(what, repr(error), now))

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import product
 
 from prometheus_client import Counter
@@ -56,7 +56,13 @@ async def outbox_sender(
     wait_for_rate: WaitForRate | None = None,
 ) -> AsyncIterator[None]:
     """Send the entries of a channel while the context is open."""
-    sender = OutboxSender(services, channel, deliver, wait_for_rate)
+    async with sending(OutboxSender(services, channel, deliver, wait_for_rate)):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def sending(sender: "OutboxSender") -> AsyncIterator[None]:
+    """Let a sender send while the context is open."""
     task = asyncio.create_task(sender.run())
     try:
         yield
@@ -79,8 +85,8 @@ class OutboxSender:
         self._channel = channel
         self._deliver = deliver
         self._wait_for_rate = wait_for_rate
-        # The attempts that go on, with the group of each, or the id of an entry without a group.
-        self._sending: dict[asyncio.Task[None], str] = {}
+        # The attempts that go on, with the first entry of each.
+        self._sending: dict[asyncio.Task[None], OutboxEntry] = {}
         # After how many seconds to look again.
         self._pause_s = POLL_S
 
@@ -98,8 +104,12 @@ class OutboxSender:
                 self._pause_s = POLL_S
             if not found:
                 # A transaction announces its entries before it commits them.
-                await wait_for_event(inserted, POLL_S if was_woken else self._pause_s)
+                await self._wait(inserted, POLL_S if was_woken else self._pause_s)
                 was_woken = inserted.is_set()
+
+    async def _wait(self, inserted: asyncio.Event, timeout_s: float) -> None:
+        """Wait until there may be more to send, at most this many seconds."""
+        await wait_for_event(inserted, timeout_s)
 
     async def finish(self) -> None:
         """Let attempts that have begun end, for some seconds; the rest is left to the lease."""
@@ -111,16 +121,23 @@ class OutboxSender:
     async def send_due(self) -> int:
         """Begin to send entries that are due, and return how many these are."""
         idle_s, now = random.uniform(*IDLE_POLL_S), self._services.now()  # noqa: S311 - no secret
-        found = await self._services.outbox.find_due(
-            self._channel, now + timedelta(seconds=idle_s), 4 * CONCURRENCY
-        )
-        due = [entry for entry in found if entry.due_at is None or entry.due_at <= now]
+        found = await self._find(now + timedelta(seconds=idle_s))
+        due = [entry for entry in found if entry.due_at <= now]
+        next_due_at = min((entry.due_at for entry in found), default=None)
         if due:
             self._pause_s = POLL_S
         else:
-            next_due_at = found[0].due_at if found else None
             self._pause_s = (next_due_at - now).total_seconds() if next_due_at else idle_s
-        busy, leads = set(self._sending.values()), dict[str, OutboxEntry]()
+        return await self._begin(due)
+
+    async def _find(self, until: datetime) -> Sequence[OutboxEntry]:
+        """Return entries that are due until then."""
+        return await self._services.outbox.find_due(self._channel, until, 4 * CONCURRENCY)
+
+    async def _begin(self, due: Sequence[OutboxEntry]) -> int:
+        """Begin to send these as soon as there is room, and return how many could be leased."""
+        busy = {entry.group or entry.id for entry in self._sending.values()}
+        leads = dict[str, OutboxEntry]()
         for entry in due:
             # The first entry of a group takes the others with it.
             if (group := entry.group or entry.id) not in busy:
@@ -154,7 +171,7 @@ class OutboxSender:
         leased = await self._services.outbox.lease(due, self._services.now())
         for entries in leased:
             task = asyncio.create_task(self._send(entries))
-            self._sending[task] = entries[0].group or entries[0].id
+            self._sending[task] = entries[0]
             task.add_done_callback(self._sending.pop)
         return len(leased)
 

@@ -13,6 +13,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.outbox import Channel
 from slotlock.domain.notifications.webhook_messages import ping_message
 from slotlock.domain.notifications.webhooks import (
+    MAX_SECRETS,
     MAX_WEBHOOKS,
     CreateWebhookOutcome,
     DeleteWebhookOutcome,
@@ -30,6 +31,7 @@ from slotlock.domain.notifications.webhooks import (
     WebhookSaved,
     WebhookSecret,
     note_webhook_change,
+    parse_url,
     validate_webhook,
 )
 from slotlock.domain.shared.pagination import Page, Position
@@ -68,10 +70,11 @@ async def create(
     )
     if created := await _find_created(services, key):
         return created
+    called_url = parse_url(url, allow_http=allow_http)
     now, secret = services.now(), _new_secret()
     webhook = Webhook(
         _id_of(key) if key else new_webhook_id(),
-        url.strip(),
+        called_url,
         _in_order(events),
         campaign_id,
         caller.user_id,
@@ -80,7 +83,7 @@ async def create(
         (WebhookSecret(secret),),
         request_hash=key.request_hash if key else None,
     )
-    if invalid := validate_webhook(webhook, allow_http=allow_http):
+    if invalid := validate_webhook(webhook, called_url):
         return invalid
     if invalid := await _campaign_problem(services, campaign_id, caller):
         return invalid
@@ -111,15 +114,12 @@ async def update(
     One that is enabled again gets what happens from now on.
     """
     now = services.now()
+    new_url = None if url is None else parse_url(url, allow_http=allow_http)
     while (before := await find(services, webhook_id, caller)) is not None:
-        after = replace(
-            before,
-            url=before.url if url is None else url.strip(),
-            events=before.events if events is None else _in_order(events),
-        )
-        is_same = (after.url, after.events) == (before.url, before.events)
-        if not is_same and (problem := validate_webhook(after, allow_http=allow_http)):
-            return problem
+        new_events = before.events if events is None else _in_order(events)
+        after = replace(before, url=new_url or before.url, events=new_events)
+        if invalid := validate_webhook(after, new_url):
+            return invalid
         if enabled is False and before.is_enabled:
             after = replace(after, disabled_at=now, disabled_reason=None)
         if enabled and not before.is_enabled:
@@ -134,15 +134,27 @@ async def update(
 
 
 async def rotate_secret(
-    services: Services, webhook_id: WebhookId | None, caller: Caller
+    services: Services, webhook_id: WebhookId | None, caller: Caller, key_text: str | None = None
 ) -> RotateWebhookSecretOutcome:
-    """Give a webhook a new secret; for a day, the old one signs its requests, too."""
-    now, secret = services.now(), _new_secret()
+    """Give a webhook a new secret. Each other one signs its requests for a day after its end, too.
+
+    A repeated request with a key returns the secret that the first one made.
+    """
+    key = IdempotencyKey.for_creation(
+        caller.user_id, key_text, "rotateWebhookSecret", webhook_id or ""
+    )
+    now, key_id = services.now(), key.record_id if key else None
+    secret = WebhookSecret(_new_secret(), key_id=key_id)
     while (before := await find(services, webhook_id, caller)) is not None:
+        if rotated := await _find_rotated(services, before.id, key):
+            return rotated
+        if len(before.secrets_at(now)) >= MAX_SECRETS:
+            problem = ProblemCode.TOO_MANY_SECRETS.problem(maximum=MAX_SECRETS)
+            return InvalidInput((FieldProblem("webhookId", problem),))
         after = before.with_new_secret(secret, now)
         note = note_webhook_change(before, after, AuditAction.WEBHOOK_ROTATED, caller.user_id, now)
         if await services.webhooks.update(before, after, note):
-            return WebhookCreated(after, secret)
+            return WebhookCreated(after, secret.text)
     return WebhookNotFound()
 
 
@@ -229,6 +241,18 @@ async def _find_created(
     if webhook.request_hash != key.request_hash:
         return KeyReused(key.key)
     return WebhookCreated(webhook, webhook.secrets[0].text)
+
+
+async def _find_rotated(
+    services: Services, webhook_id: WebhookId, key: IdempotencyKey | None
+) -> WebhookCreated | KeyReused | None:
+    """Return the secret that an earlier request with the key made."""
+    for webhook in await services.webhooks.find_all() if key else ():
+        for secret in webhook.secrets:
+            if key and secret.key_id == key.record_id:
+                is_same = webhook.id == webhook_id
+                return WebhookCreated(webhook, secret.text) if is_same else KeyReused(key.key)
+    return None
 
 
 def _in_order(events: Sequence[WebhookEvent]) -> tuple[WebhookEvent, ...]:

@@ -1,45 +1,82 @@
-"""Sends the entries of the channel WEBHOOK, and disables webhooks that do not work."""
+"""Sends the entries of the channel WEBHOOK, and disables webhooks that do not work.
 
-from collections import Counter
-from collections.abc import Sequence
+Each receiver has a queue and places of its own. What waits for one that hangs stays in the outbox,
+unleased and unread, and delays no other.
+"""
+
+import asyncio
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 
 from slotlock.domain.notifications.mail_kinds import WEBHOOK_DISABLED, direct_mail
-from slotlock.domain.notifications.outbox import Delivery, OutboxEntry, OutboxState
+from slotlock.domain.notifications.outbox import (
+    Channel,
+    Delivery,
+    OutboxEntry,
+    OutboxState,
+    to_note,
+)
 from slotlock.domain.notifications.webhooks import DISABLED_AFTER, PING, Webhook, WebhookId
+from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.infrastructure.webhooks.signing import signed_headers
 from slotlock.infrastructure.webhooks.webhook_client import WebhookClient, WebhookResponse
 from slotlock.services.container import Services
+from slotlock.services.notifications.outbox_sender import OutboxSender
 
 GONE = 410
-# A receiver that does not respond leaves room for the others.
-MAX_ATTEMPTS_AT_ONCE_WHILE_FAILING = 2
+# The requests of a process to one receiver at once, from the first one on.
+OWN_PLACES = 2
+# Receivers share these places as well while they accept messages within this time.
+SHARED_PLACES = 20
+PROMPT_MS = 2000
 
 
-class WebhookSender:
+class WebhookSender(OutboxSender):
     """Sends messages to webhooks."""
 
     def __init__(self, services: Services, client: WebhookClient) -> None:
-        self._services = services
+        super().__init__(services, Channel.WEBHOOK, self.deliver)
         self._client = client
-        self._in_flight = Counter[WebhookId]()
+        # The webhooks whose latest response was prompt and a success.
+        self._prompt: set[str] = set()
+        # The attempts whose webhooks have no room for more.
+        self._awaited: list[asyncio.Task[None]] = []
+
+    async def _find(self, until: datetime) -> Sequence[OutboxEntry]:
+        """Return entries that are due until then, of the webhooks that have room."""
+        rooms = Rooms(self._sending.values(), self._prompt)
+        full = rooms.full_webhooks
+        self._awaited = [task for task, entry in self._sending.items() if webhook_of(entry) in full]
+        limit = OWN_PLACES + SHARED_PLACES
+        return await self._services.outbox.find_due_by_webhook(until, full, limit)
+
+    async def _begin(self, due: Sequence[OutboxEntry]) -> int:
+        chosen = Rooms(self._sending.values(), self._prompt).choose(due)
+        return await self._lease_and_send(chosen) if chosen else 0
+
+    async def _wait(self, inserted: asyncio.Event, timeout_s: float) -> None:
+        waiter = asyncio.create_task(inserted.wait())
+        try:
+            await asyncio.wait(
+                [waiter, *self._awaited], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            await cancel_and_wait(waiter)
 
     async def deliver(self, entries: Sequence[OutboxEntry]) -> Delivery:
         """Send an entry to its webhook. Raises: PyMongoError."""
         entry = entries[0]
-        webhook = await self._services.webhooks.find(WebhookId(entry.data["webhook"]))
+        webhook = await self._services.webhooks.find(WebhookId(webhook_of(entry)))
         if webhook is None:
             return Delivery(OutboxState.SUPPRESSED, "the webhook was deleted")
         if webhook.disabled_at is not None and entry.kind != PING:
             return Delivery(OutboxState.SUPPRESSED, "the webhook is disabled")
-        is_busy = self._in_flight[webhook.id] >= MAX_ATTEMPTS_AT_ONCE_WHILE_FAILING
-        if webhook.failing_since is not None and is_busy:
-            note = "other messages wait for the response of this receiver"
-            return Delivery(OutboxState.QUEUED, note, is_outage=True)
-        self._in_flight[webhook.id] += 1
-        try:
-            response = await self._post(webhook, entry)
-        finally:
-            self._in_flight[webhook.id] -= 1
+        response = await self._post(webhook, entry)
+        if response.is_success and response.duration_ms <= PROMPT_MS:
+            self._prompt.add(webhook.id)
+        else:
+            self._prompt.discard(webhook.id)
         await self._services.webhooks.record_response(
             entry.id, self._services.now(), response.status, response.duration_ms
         )
@@ -72,7 +109,7 @@ class WebhookSender:
         """Disable a webhook, and say so to the user who created it, first: both can be repeated."""
         if webhook.disabled_at is not None:
             return
-        now = self._services.now()
+        now, reason = self._services.now(), to_note(reason)
         version = str(round(webhook.enabled_at.timestamp() * 1000))
         mail = direct_mail(
             WEBHOOK_DISABLED,
@@ -84,3 +121,47 @@ class WebhookSender:
         )
         await self._services.outbox.insert([mail], now)
         await self._services.webhooks.disable(webhook.id, reason, now)
+
+
+class Rooms:
+    """How many more requests each webhook may get while these entries are being sent."""
+
+    def __init__(self, sending: Iterable[OutboxEntry], prompt: Collection[str]) -> None:
+        self._prompt = prompt
+        self._counts = Counter(webhook_of(entry) for entry in sending)
+        used = sum(max(count - OWN_PLACES, 0) for count in self._counts.values())
+        self._shared = SHARED_PLACES - used
+
+    @property
+    def full_webhooks(self) -> set[str]:
+        """The webhooks that get no more for now."""
+        return {webhook_id for webhook_id in self._counts if not self._has_room(webhook_id)}
+
+    def _has_room(self, webhook_id: str) -> bool:
+        if self._counts[webhook_id] < OWN_PLACES:
+            return True
+        return webhook_id in self._prompt and self._shared > 0
+
+    def choose(self, due: Sequence[OutboxEntry]) -> list[OutboxEntry]:
+        """Return those of the entries for which there is room, and take it.
+
+        Webhooks take their own places first, and then the shared ones in turn.
+        """
+        queues = defaultdict[str, deque[OutboxEntry]](deque)
+        for entry in due:
+            queues[webhook_of(entry)].append(entry)
+        chosen = list[OutboxEntry]()
+        while queues:
+            for webhook_id in [*queues]:
+                if not queues[webhook_id] or not self._has_room(webhook_id):
+                    del queues[webhook_id]
+                    continue
+                self._shared -= self._counts[webhook_id] >= OWN_PLACES
+                self._counts[webhook_id] += 1
+                chosen.append(queues[webhook_id].popleft())
+        return chosen
+
+
+def webhook_of(entry: OutboxEntry) -> str:
+    """Return the id of the webhook of an entry."""
+    return entry.data["webhook"]

@@ -1,7 +1,8 @@
 """Goes on with draws: closes wishes at their time, and does what follows a closing or publication.
 
 One process at a time does it. All of it can be repeated, so that another process goes on where one
-died, and two at once lead to the same.
+died, and two at once lead to the same. A draw that fails is tried again later, and holds up no
+other; `slotlock doctor` names it.
 """
 
 import asyncio
@@ -11,11 +12,12 @@ import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
-from slotlock.domain.draws.draw import Draw, DrawState
+from slotlock.domain.draws.basis import DrawId
+from slotlock.domain.draws.draw import DrawState
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.keys import DRAW_WORKER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.tasks import cancel_and_wait, wait_for_event
+from slotlock.infrastructure.tasks import FailingItems, cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
 from slotlock.services.draws.draws import close_wishes, store_basis
 from slotlock.services.draws.publication import finish_publication
@@ -39,21 +41,24 @@ async def draw_worker(services: Services, lease_locks: Locks) -> AsyncIterator[N
 
 
 async def _work_forever(services: Services, lease_locks: Locks) -> None:
+    failing = FailingItems()
     while True:
         changed = services.draws.changed.next
         try:
-            pause_s = await _advance_due(services, lease_locks)
+            pause_s = await _advance_due(services, lease_locks, failing)
         except Exception as error:  # it is tried again
             log.warning("could not read draws", exc_info=None if is_unavailable(error) else error)
             pause_s = BACKOFF_S
         await wait_for_event(changed, pause_s)
 
 
-async def _advance_due(services: Services, lease_locks: Locks) -> float:
+async def _advance_due(services: Services, lease_locks: Locks, failing: FailingItems) -> float:
     """Go on with what is due, and return after how many seconds to look again."""
     pause_s, now = random.uniform(*IDLE_INTERVAL_S), services.now()  # noqa: S311 - no secret
-    draws = await services.draws.find_due(now + timedelta(seconds=pause_s))
-    due_at = draws[0].due_at if draws else None
+    until = now + timedelta(seconds=pause_s)
+    due_at = min(
+        (await services.draws.find_due(until, failing.waiting(now))).values(), default=None
+    )
     if due_at is None:
         return pause_s
     if due_at > now:
@@ -61,28 +66,42 @@ async def _advance_due(services: Services, lease_locks: Locks) -> float:
     lease = await lease_locks.acquire(DRAW_WORKER_LOCK)
     if lease is not None:
         try:
-            await advance_draws(services)
+            await advance_draws(services, failing)
         finally:
             await lease_locks.release(lease)
     return INTERVAL_S
 
 
-async def advance_draws(services: Services) -> None:
-    """Go on with the draws that are due. Raises: PyMongoError."""
-    for draw in await services.draws.find_due(services.now()):
+async def advance_draws(services: Services, failing: FailingItems | None = None) -> None:
+    """Go on with the draws that are due, except for those that failed. Raises: PyMongoError."""
+    failing, now = failing or FailingItems(), services.now()
+    for draw_id in await services.draws.find_due(now, failing.waiting(now)):
         try:
-            await _advance(services, draw)
-        except Exception as error:
-            if is_unavailable(error):
+            problem, error = await _advance(services, draw_id), None
+        except Exception as raised:
+            if is_unavailable(raised):
                 raise
-            # One draw that fails holds up no other.
-            log.warning("could not go on with the draw %s", draw.id, exc_info=error)
+            problem, error = type(raised).__name__, raised
+        if problem is None:
+            failing.remove(draw_id)
+            continue
+        delay_s = failing.add(draw_id, now).total_seconds()
+        message = "could not go on with draw %s, again in %d s: %s"
+        log.warning(message, draw_id, delay_s, problem, exc_info=error)
 
 
-async def _advance(services: Services, draw: Draw) -> None:
+async def _advance(services: Services, draw_id: DrawId) -> str | None:
+    """Go on with a draw. Return why it is still due, or None."""
+    draw, outcome = await services.draws.find(draw_id), None
+    if draw is None:
+        return None
     if draw.state is DrawState.COLLECTING:
         await close_wishes(services, None, draw.campaign_id)
     if draw.state is DrawState.PUBLISHED:
         await finish_publication(services, draw)
     else:
-        await store_basis(services, draw.id)
+        outcome = await store_basis(services, draw_id)
+    after = await services.draws.find(draw_id)
+    if after is None or after.due_at is None or after.due_at > services.now():
+        return None
+    return type(outcome).__name__

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
 
@@ -67,7 +68,7 @@ def test_a_healthy_deployment_has_no_failure(
         "settings", "traces", "open files", "MongoDB", "MongoDB clock", "MongoDB topology",
         "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
         "MongoDB documents", "addresses", "Redis", "Redis clock", "Redis eviction", "Redis memory",
-        "Redis persistence",
+        "Redis persistence", "outbox reader", "outbox entries", "draws",
     }  # fmt: skip
 
 
@@ -130,6 +131,35 @@ def test_indexes_that_are_missing_or_different_and_newer_documents_are_reported(
         database["users"].drop_index("email")
         assert "teams has version 99" in examine(capsys, exit_code=1)["MongoDB documents"]
         client.drop_database(database)
+
+
+def test_what_workers_cannot_read_or_go_on_with_is_a_warning_that_names_it(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    url, now = database_url(servers, "doctor_workers"), datetime.now(UTC)
+    environ.setenv("SLOTLOCK_MONGO_URL", url)
+    with closing(MongoClient[Document](url)) as client:
+        database = client.get_default_database()
+        times = [now, now - timedelta(days=8)]
+        unread = [{"what": f"slot_{at.day}", "reason": "KeyError()", "at": at} for at in times]
+        database["outbox_checkpoints"].insert_one({"_id": "mail", "unread": unread})
+        note = {"note": "cannot be read: KeyError()"}
+        database["outbox"].insert_many(
+            [{"_id": "now", "dueAt": now, **note}, {"_id": "sent", **note}, {"dueAt": now}]
+        )
+        draws = [
+            {"_id": minutes, "campaign": 7, "dueAt": now - timedelta(minutes=minutes)}
+            for minutes in (0, 11, 12, 13, 14)
+        ]
+        database["draws"].insert_many([*draws, {"campaign": 8}])
+        found = examine(capsys, exit_code=1)  # there are no indexes
+        client.drop_database(database)
+    assert found["outbox reader"].startswith(
+        f"warning it could not read slot_{now.day} (KeyError());"
+    )
+    assert found["outbox entries"].startswith("warning now (cannot be read: KeyError());")
+    names = ", ".join(f"draw {minutes} of campaign_7" for minutes in (14, 13, 12))
+    assert found["draws"].startswith(f"warning {names} and 1 more: no worker could go on;")
 
 
 def test_a_standalone_mongod_and_one_that_does_not_respond_fail_with_the_remedy(

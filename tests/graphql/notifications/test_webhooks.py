@@ -23,7 +23,8 @@ CREATE = f"""mutation($input: CreateWebhookInput!) {{ createWebhook(input: $inpu
 UPDATE = f"""mutation($input: UpdateWebhookInput!) {{ updateWebhook(input: $input) {{
   ...W ...R
 }} }} {WEBHOOK}"""
-ROTATE = f"""mutation($id: ID!) {{ rotateWebhookSecret(webhookId: $id) {{
+ROTATE = f"""mutation($id: ID!, $key: String) {{
+  rotateWebhookSecret(webhookId: $id, idempotencyKey: $key) {{
   ... on WebhookWithSecret {{ secret webhook {{ ...W }} }} ...R
 }} }} {WEBHOOK}"""
 PING = """mutation($id: ID!) { pingWebhook(webhookId: $id) {
@@ -149,6 +150,17 @@ async def test_the_audit_log_has_each_change_of_a_webhook_with_its_server_only(
         ({"url": "https://[::1/"}, "url"),
         ({"url": "https://[::1]./"}, "url"),
         ({"url": "https://receiver.invalid/#part"}, "url"),
+        ({"url": "HTTP://receiver.invalid/"}, "url"),
+        ({"url": "https://@receiver.invalid/"}, "url"),
+        ({"url": "https://receiver.invalid/a b"}, "url"),
+        ({"url": "https://receiver.invalid\\@other.invalid/"}, "url"),
+        ({"url": "https://receiver.invalid/a\\b"}, "url"),
+        ({"url": "https://receiver.invalid:port/"}, "url"),
+        ({"url": "https://receiver..invalid/"}, "url"),
+        ({"url": "https://\u00adreceiver.invalid/"}, "url"),
+        ({"url": "https://" + "ü" * 60 + ".invalid/"}, "url"),
+        ({"url": "https://" + "a." * 124 + "invalid/"}, "url"),
+        ({"url": "https:receiver.invalid/"}, "url"),
         ({"url": "https://receiver.invalid/\nhost: x"}, "url"),
         ({"url": "https://receiver.invalid/" + "x" * 500}, "url"),
         ({"url": ""}, "url"),
@@ -166,6 +178,55 @@ async def test_an_invalid_webhook_is_refused_with_its_field(
     campaign_id = await create_campaign(organizer)
     refused = await create(organizer, **{"campaignId": campaign_id, **fields})
     assert (refused["code"], refused["fields"]) == ("INVALID_INPUT", [{"field": field}])
+
+
+URLS = {
+    "HTTPS://Receiver.Invalid:443/Hook": "https://receiver.invalid:443/Hook",
+    " \u200bhttps://receiver.invalid/\n": "https://receiver.invalid/",
+    "https://receiver.invalid./hook?a=B#": "https://receiver.invalid/hook?a=B",
+    "https://receiver.invalid:/": "https://receiver.invalid/",
+    "https://BÜCHER.my_host.invalid/": "https://xn--bcher-kva.my_host.invalid/",
+    "https://straße.invalid/": "https://xn--strae-oqa.invalid/",
+    "https://[2606:4700::ABCD]:8443": "https://[2606:4700::abcd]:8443",
+}
+
+
+@pytest.mark.parametrize("url", URLS)
+async def test_a_url_is_stored_as_it_is_called(clients: Two, url: str) -> None:
+    _, organizer = clients
+    campaign_id = await create_campaign(organizer)
+    created = await create(organizer, campaignId=campaign_id, url=url)
+    webhook = created["webhook"]
+    assert webhook["url"] == URLS[url]
+    for sent in (URL, url):
+        changed = await organizer.execute(UPDATE, input={"webhookId": webhook["id"], "url": sent})
+    assert changed["url"] == URLS[url]
+    await organizer.execute(DELETE, id=webhook["id"])
+
+
+async def test_all_that_is_wrong_with_a_webhook_is_reported_at_once(clients: Two) -> None:
+    refused = await create(clients[1], url="ftp://a", events=[])
+    assert refused["fields"] == [{"field": "url"}, {"field": "events"}]
+
+
+async def test_a_repeated_rotation_with_one_key_returns_its_secret(clients: Two) -> None:
+    _, organizer = clients
+    campaign_id, key = await create_campaign(organizer), secrets.token_hex(8)
+    first, other = [await create(organizer, campaignId=campaign_id) for _ in range(2)]
+    id_ = first["webhook"]["id"]
+    rotated, *repeated = await asyncio.gather(
+        *(organizer.execute(ROTATE, id=id_, key=key) for _ in range(3))
+    )
+    assert [each["secret"] for each in repeated] == [rotated["secret"]] * 2
+    later = await organizer.execute(ROTATE, id=id_)
+    assert later["secret"] != rotated["secret"]
+    assert (await organizer.execute(ROTATE, id=id_, key=key))["secret"] == rotated["secret"]
+    refused = await organizer.execute(ROTATE, id=other["webhook"]["id"], key=key)
+    assert refused == {"code": "KEY_REUSED"}
+    log = await organizer.execute(LOG, filter={"campaignId": campaign_id})
+    assert [each["action"] for each in log["nodes"]].count("WEBHOOK_ROTATED") == 2
+    for each in (first, other):
+        await organizer.execute(DELETE, id=each["webhook"]["id"])
 
 
 @pytest.mark.parametrize("document", [DELETE, PING, ROTATE, REDELIVER])

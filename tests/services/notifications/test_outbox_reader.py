@@ -3,19 +3,27 @@
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from bson import ObjectId
 from pymongo import WriteConcern
 from pymongo.errors import BulkWriteError
 
+from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.notifications.mail_kinds import mails_about
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry
+from slotlock.domain.notifications.webhooks import WebhookEvent
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter, OutboxRepository
+from slotlock.infrastructure.mongo.outbox.slot_changes_reader import (
+    MAX_UNREAD,
+    Checkpoint,
+    Unread,
+)
 from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease
 from slotlock.services.notifications.outbox_reader import OutboxReader
 from tests.support.notifications.mail_scene import MailScene
+from tests.support.notifications.webhook_scene import WebhookScene
 
 
 async def test_what_happened_between_two_readers_is_read(scene: MailScene) -> None:
@@ -96,6 +104,44 @@ async def test_a_damaged_slot_holds_up_no_other(scene: MailScene) -> None:
         await scene.database["slots"].update_one({"_id": ObjectId(damaged_id)}, damage)
         await scene.book(slot_id, 0)
         await scene.until_entries("booked")
+    [unread] = await scene.services.slot_changes.find_unread(scene.clock.now)
+    assert unread.what == f"slot_{damaged_id}"
+
+
+async def test_an_event_of_the_site_that_cannot_be_read_holds_up_no_other_and_is_logged_once(
+    hooks: WebhookScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    site, database = hooks.site, hooks.site.database
+    await hooks.create((WebhookEvent.USER_ERASED,))
+    note = {"at": site.clock.now, "action": AuditAction.USER_ERASED.value, "users": 5}
+    note_id = (await database["audit_notes"].insert_one(note)).inserted_id
+    times = {"opensAt": site.clock.now, "closesAt": site.clock.now + timedelta(days=1)}
+    campaign = {"name": "Sports", "terms": {"published": True, **times}}
+    campaign_id = (await database["campaigns"].insert_one(campaign)).inserted_id
+    async with hooks.reading():
+        for count, member in enumerate(site.members[:2], 1):
+            site.clock.advance(timedelta(milliseconds=1))
+            await site.services.erasures.erase_account(member.user_id, None, site.clock.now)
+            await site.until_entries(*["user.erased"] * count)
+    bad = [f"campaign_{campaign_id}", f"audit_note_{note_id}"]
+    assert [each.message for each in caplog.records] == [
+        f"the outbox cannot read {what}" for what in bad
+    ]
+    found = await site.services.slot_changes.find_unread(site.clock.now - timedelta(seconds=1))
+    assert [each.what for each in found] == bad
+
+
+async def test_the_latest_documents_that_could_not_be_read_are_recorded_once(
+    scene: MailScene,
+) -> None:
+    changes, now = scene.services.slot_changes, scene.clock.now
+    await changes.save_checkpoint(Channel.MAIL, Checkpoint(now, now))
+    for number in (*range(MAX_UNREAD + 1), 5):
+        await changes.record_unread(Channel.MAIL, Unread(f"slot_{number}", "KeyError()", now))
+    expected = [*(number for number in range(1, MAX_UNREAD + 1) if number != 5), 5]
+    found = await changes.find_unread(now)
+    assert [each.what for each in found] == [f"slot_{number}" for number in expected]
+    assert await changes.find_unread(now + timedelta(seconds=1)) == []
 
 
 async def test_entries_that_no_majority_has_do_not_count_as_inserted(scene: MailScene) -> None:

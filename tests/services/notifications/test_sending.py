@@ -264,13 +264,27 @@ async def test_an_address_that_the_mail_server_does_not_understand_fails(scene: 
     }
 
 
-async def test_a_response_with_any_bytes_is_recorded(scene: MailScene) -> None:
+# The first one is as aiosmtplib decodes a byte that is not UTF-8.
+NOTES = {
+    "taken \udcff": "taken ?",
+    "250 ok\0": "250 ok?",
+    "\x1b[31mred\x1b]0;title\x07": "?[31mred?]0;title?",
+    "550 no\r\nsuch\t user\u2028": "550 no such user",
+    "\u202eabc\u200b": "?abc?",
+    "größer \U0001f600": "größer \U0001f600",
+    "x" * 600: "x" * 500,
+}
+
+
+@pytest.mark.parametrize("text", NOTES)
+async def test_a_response_with_any_characters_is_recorded_as_one_line(
+    scene: MailScene, text: str
+) -> None:
     await insert_mail(scene)
     entry = await only_entry(scene)
-    # As aiosmtplib decodes a byte that is not UTF-8.
-    delivery = Delivery(OutboxState.SENT, "taken \udcff", "a@school.test")
+    delivery = Delivery(OutboxState.SENT, text, "a@school.test")
     await scene.services.outbox.finish([entry], delivery, scene.clock.now)
-    assert (await only_entry(scene)).note == "taken ?"
+    assert (await only_entry(scene)).note == NOTES[text]
 
 
 async def test_all_that_another_worker_did_not_lease_is_leased(scene: MailScene) -> None:

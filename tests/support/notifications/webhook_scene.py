@@ -12,6 +12,7 @@ from aiohttp import web
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.outbox import Channel
+from slotlock.domain.notifications.webhook_messages import ping_message
 from slotlock.domain.notifications.webhooks import (
     Webhook,
     WebhookCreated,
@@ -24,7 +25,6 @@ from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.infrastructure.webhooks.webhook_client import open_webhook_client
 from slotlock.services.notifications import webhook_admin
 from slotlock.services.notifications.outbox_reader import OutboxReader
-from slotlock.services.notifications.outbox_sender import OutboxSender
 from slotlock.services.notifications.webhook_sender import WebhookSender
 from tests.support.clients.client import Json
 from tests.support.notifications.mail_scene import MailScene, open_mail_scene
@@ -76,7 +76,7 @@ class WebhookScene:
 
     site: MailScene
     receiver: Receiver
-    sender: OutboxSender
+    sender: WebhookSender
     admin: Caller
     _seen_count: int = 0
 
@@ -84,11 +84,13 @@ class WebhookScene:
         self,
         events: Sequence[WebhookEvent] = tuple(WebhookEvent),
         campaign_id: CampaignId | None = None,
+        receiver: Receiver | None = None,
     ) -> tuple[Webhook, str]:
-        """Create a webhook of the receiver a second later; return it with its secret."""
+        """Create a webhook of a receiver a second later; return it with its secret."""
         self.site.clock.advance(timedelta(seconds=1))
+        url = (receiver or self.receiver).url
         created = await webhook_admin.create(
-            self.site.services, self.receiver.url, events, campaign_id, self.admin, allow_http=True
+            self.site.services, url, events, campaign_id, self.admin, allow_http=True
         )
         assert isinstance(created, WebhookCreated), created
         return created.webhook, created.secret
@@ -129,6 +131,19 @@ class WebhookScene:
         await webhook_admin.ping(self.site.services, webhook.id, self.admin)
         await self.send()
 
+    async def queue(self, webhook: Webhook, count: int) -> None:
+        """Queue so many messages about nothing, which are due at once."""
+        now = self.site.clock.now
+        messages = (ping_message(now, f"{webhook.id}:{number}") for number in range(count))
+        await self.site.services.outbox.insert(
+            [message.to_entry(webhook) for message in messages], now
+        )
+
+    async def count_attempted(self, webhook: Webhook) -> int:
+        """Return for how many messages of a webhook a lease was taken."""
+        query = {"data.webhook": webhook.id, "leasedBy": {"$exists": True}}
+        return await self.site.database["outbox"].count_documents(query)
+
     async def deliveries(self, webhook: Webhook) -> Sequence[WebhookDelivery]:
         """Return the deliveries of a webhook, the newest first."""
         page = await webhook_admin.list_deliveries(self.site.services, webhook.id, 100, None)
@@ -165,7 +180,6 @@ async def open_webhook_scene(servers: EmbeddedServers) -> AsyncIterator[WebhookS
         site = await stack.enter_async_context(open_mail_scene(servers))
         receiver = await stack.enter_async_context(open_receiver())
         client = await stack.enter_async_context(open_webhook_client(allow_private=True))
-        deliver = WebhookSender(site.services, client).deliver
-        sender = OutboxSender(site.services, Channel.WEBHOOK, deliver)
+        sender = WebhookSender(site.services, client)
         admin = replace(site.organizer, role=Role.ADMIN)
         yield WebhookScene(site, receiver, sender, admin)

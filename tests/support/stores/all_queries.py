@@ -64,7 +64,7 @@ from slotlock.infrastructure.mongo.ids import (
     new_webhook_id,
 )
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
-from slotlock.infrastructure.mongo.outbox.slot_changes_reader import Checkpoint
+from slotlock.infrastructure.mongo.outbox.slot_changes_reader import Checkpoint, Unread
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.reads.selected_slots import SlotReadRequest
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -270,7 +270,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now)
     note = note_draw_change(None, draw, CLEO, now)
     assert await draws.insert(draw, note)
-    assert await draws.find_due(now) == [draw]
+    assert await draws.find_due(now) == {draw.id: draw.due_at}
+    assert await draws.find_due(now, [draw.id]) == {}
     assert await draws.find_collecting([campaign_id, new_campaign_id()]) == [campaign_id]
     terms = replace(build_terms(), campaign_id=campaign_id)
     slot, users = build_slot(1, id=slot_id, terms=terms), UserContexts({ADA: UserContext(ADA)})
@@ -554,6 +555,8 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
     assert await changes.read(slot_ids, now - timedelta(minutes=1))
     await changes.begin(Channel.WEBHOOK, now)
     assert await changes.read_site(now - timedelta(minutes=1), now)
+    await changes.record_unread(Channel.MAIL, unread := Unread("slot_a", "KeyError()", now))
+    assert await changes.find_unread(now) == [unread]
     await run_optional_mail_queries(repositories, slot_ids)
 
 
@@ -572,6 +575,8 @@ async def run_webhook_queries(repositories: Repositories) -> None:
     assert webhook in await webhooks.find_all(enabled_only=True)
     entry = ping_message(now, "a").to_entry(webhook)
     await repositories.outbox.insert([entry], now)
+    for full in ([], [new_webhook_id()]):
+        assert await repositories.outbox.find_due_by_webhook(now, full, 1) == [entry]
     await webhooks.record_response(entry.id, now, 500, 9)
     assert await webhooks.queue_again(entry.id, now)
     for position in (None, Position(now, entry.id)):

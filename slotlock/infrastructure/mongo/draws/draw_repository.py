@@ -159,10 +159,16 @@ class DrawRepository:
         return _to_draw(found) if found else None
 
     @limited
-    async def find_due(self, until: datetime) -> list[Draw]:
-        """Return some of the draws with which a worker has to go on until then, by time."""
-        found = self._draws.find({"dueAt": {"$lte": until}}, sort=[("dueAt", 1)], limit=MAX_DUE)
-        return [_to_draw(document) async for document in found]
+    async def find_due(
+        self, until: datetime, without: Sequence[str] = ()
+    ) -> dict[DrawId, datetime]:
+        """Return some of the draws with which a worker has to go on until then, and when.
+
+        The earliest is the first; those `without` are left out.
+        """
+        query = {"dueAt": {"$lte": until}, "_id": {"$nin": [ObjectId(each) for each in without]}}
+        found = self._draws.find(query, {"dueAt": 1}, sort=[("dueAt", 1)], limit=MAX_DUE)
+        return {DrawId(str(each["_id"])): each["dueAt"] async for each in found}
 
     @limited
     async def update(self, before: Draw, after: Draw, note: AuditNote | None = None) -> bool:

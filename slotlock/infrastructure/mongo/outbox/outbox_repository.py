@@ -9,6 +9,7 @@ lease. Entries that are sent with another one have its id as `lead`, and no `due
 the command that took the lease last.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from slotlock.domain.notifications.outbox import (
     OutboxEntry,
     OutboxState,
     next_delay,
+    to_note,
 )
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.value_object import value_object
@@ -37,19 +39,30 @@ from slotlock.infrastructure.mongo.client import DUPLICATE_KEY, Database, Docume
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.tasks import Signal
 
+log = logging.getLogger("slotlock.outbox")
+
 RETENTION = timedelta(days=30)
-MAX_NOTE_CHARS = 500
+UNREADABLE_DELAY = timedelta(hours=1)
+# How the note of such an entry begins.
+UNREADABLE = "cannot be read: "
 # The entries of an attempt, what it led to, and when.
 _Result = tuple[Sequence[OutboxEntry], Delivery, datetime]
 # Those that are sent with another one follow it, and a secret that was sent is deleted.
 CAN_BE_SENT: Document = {"lead": None, "data": {"$exists": True}}
 NEWEST_FIRST = [("at", -1), ("_id", -1)]
 PARTIAL_DUE = {"partialFilterExpression": {"dueAt": {"$exists": True}}}
+PARTIAL_WEBHOOK_DUE = {
+    "partialFilterExpression": {
+        "data.webhook": {"$exists": True},
+        "dueAt": {"$exists": True},
+    }
+}
 PARTIAL_GROUP = {"partialFilterExpression": {"group": {"$exists": True}}}
 OUTBOX_INDEXES = indexes_of(
     "outbox",
     {
         "due": ([("channel", 1), ("dueAt", 1)], PARTIAL_DUE),
+        "webhook_due": ([("data.webhook", 1), ("dueAt", 1)], PARTIAL_WEBHOOK_DUE),
         "group": ([("group", 1), ("lead", 1)], PARTIAL_GROUP),
         "newest": (NEWEST_FIRST, {}),
         "state": ([("state", 1), *NEWEST_FIRST], {}),
@@ -114,7 +127,43 @@ class OutboxRepository:
         """Return the entries that wait no longer, also those whose lease ran out."""
         query = {"channel": channel.value, "dueAt": {"$lte": now}}
         found = self._outbox.find(query, sort=[("dueAt", 1)], limit=limit)
-        return [to_outbox_entry(document) async for document in found]
+        return await self._read(await found.to_list(), now)
+
+    async def find_due_by_webhook(
+        self, now: datetime, full: Iterable[str], limit: int
+    ) -> list[OutboxEntry]:
+        """Return entries that wait no longer, up to `limit` of each webhook that is not full.
+
+        The entries of a full webhook are not read, however many these are.
+        """
+        entries, after = list[OutboxEntry](), ""
+        while True:
+            query = {"data.webhook": {"$gt": after, "$nin": [*full]}, "dueAt": {"$lte": now}}
+            order = [("data.webhook", 1), ("dueAt", 1)]
+            page = await self._outbox.find(query, sort=order, limit=limit).to_list()
+            if len(page) < limit:
+                return [*entries, *await self._read(page, now)]
+            webhooks = [document["data"]["webhook"] for document in page]
+            if webhooks[0] != webhooks[-1]:  # the last one may have more
+                page = page[: webhooks.index(webhooks[-1])]
+            entries += await self._read(page, now)
+            after = page[-1]["data"]["webhook"]
+
+    async def _read(self, documents: Sequence[Document], now: datetime) -> list[OutboxEntry]:
+        """Return the entries of due documents. One that cannot be read holds up no other.
+
+        It is read again an hour later: a process of a newer version may understand it.
+        """
+        entries = []
+        for document in documents:
+            try:
+                entries.append(to_outbox_entry(document))
+            except (KeyError, ValueError, TypeError, AttributeError) as error:
+                log.warning("could not read %s of the outbox: %r", document["_id"], error)
+                later = {"dueAt": now + UNREADABLE_DELAY, "note": f"{UNREADABLE}{error!r}"}
+                query = {"_id": document["_id"], "dueAt": document["dueAt"]}
+                await self._outbox.update_one(query, {"$set": later})
+        return entries
 
     async def lease(self, due: Sequence[OutboxEntry], now: datetime) -> list[list[OutboxEntry]]:
         """Begin to send due entries, each with those of its group that were not sent before.
@@ -199,7 +248,7 @@ class OutboxRepository:
             if state is OutboxState.QUEUED and delay is None:
                 state = OutboxState.FAILED
             states.append(state)
-            fields: Document = {"state": state.value, "note": _to_note(delivery.note)}
+            fields: Document = {"state": state.value, "note": to_note(delivery.note)}
             if delivery.recipient:
                 fields["recipient"] = delivery.recipient
             updates.append(UpdateOne(*_finished(lead, fields, delivery, delay, now)))
@@ -261,11 +310,6 @@ class OutboxRepository:
 def _queued_again(now: datetime) -> Document:
     fields = {"state": OutboxState.QUEUED.value, "dueAt": now, "attempts": 1}
     return {"$set": fields, "$unset": {"doneAt": ""}}
-
-
-def _to_note(text: str) -> str:
-    """Return a text that MongoDB can store: a response may contain any bytes."""
-    return text[:MAX_NOTE_CHARS].encode(errors="replace").decode()
 
 
 def _finished(

@@ -1,14 +1,16 @@
 """Reads what changed in slots since a time, and stores how far the changes were read.
 
-    outbox_checkpoints: {_id: channel, at, startedAt, token}
+    outbox_checkpoints: {_id: channel, at, startedAt, token, unread?: [{what, reason, at}]}
 
 `token` is where the change stream continues. All that was written before `at` was read, and nothing
-that happened before `startedAt` is sent: that is when the outbox was first used.
+that happened before `startedAt` is sent: that is when the outbox was first used. `unread` are the
+latest documents that could not be read.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from bson import ObjectId
 from pymongo.errors import OperationFailure, PyMongoError
@@ -36,10 +38,12 @@ from slotlock.infrastructure.mongo.slots.booking_documents import (
 )
 from slotlock.infrastructure.mongo.slots.slot_documents import LOADED_FIELDS, to_slot_state
 
+Item = TypeVar("Item")
 # Nobody wants to hear of what happened longer ago, for example while mail was off.
 MAX_CHECKPOINT_AGE = timedelta(days=7)
 # The clocks of two processes differ by less.
 MAX_ID_SKEW = timedelta(seconds=30)
+MAX_UNREAD = 20
 _SITE_ACTIONS = [
     AuditAction.CAMPAIGN_CREATED.value,
     AuditAction.CAMPAIGN_PUBLISHED.value,
@@ -58,6 +62,15 @@ class Checkpoint:
     at: datetime
     started_at: datetime
     token: Document | None = None
+
+
+@value_object
+class Unread:
+    """A document that could not be read at a time, so that nothing about it was sent."""
+
+    what: str
+    reason: str
+    at: datetime
 
 
 def is_history_lost(error: Exception) -> bool:
@@ -117,32 +130,41 @@ class SlotChangesReader:
             upsert=True,
         )
 
-    async def read_site(self, since: datetime, now: datetime) -> SiteChanges:
-        """Return what happened since then to campaigns and users."""
-        return SiteChanges(
-            since,
-            now,
-            await self._find_campaigns(since, now),
-            [
-                note_to_entry(document)
-                async for document in self._database["audit_notes"].find(
-                    {"action": {"$in": _SITE_ACTIONS}, "at": {"$gte": since}}
-                )
-            ],
-            await self._find_new_users(since, now),
-        )
+    async def record_unread(self, channel: Channel, unread: Unread) -> None:
+        """Record what could not be read, in place of an earlier record about the same."""
+        document = {"what": unread.what, "reason": unread.reason, "at": unread.at}
+        newest = {"$each": [document], "$slice": -MAX_UNREAD}
+        query = {"_id": channel.value}
+        await self._checkpoints.update_one(query, {"$pull": {"unread": {"what": unread.what}}})
+        await self._checkpoints.update_one(query, {"$push": {"unread": newest}})
 
-    async def _find_campaigns(self, since: datetime, now: datetime) -> list[Campaign]:
-        query = {
+    async def find_unread(self, since: datetime) -> list[Unread]:
+        """Return what could not be read since then."""
+        return [
+            Unread(each["what"], each["reason"], each["at"])
+            async for document in self._checkpoints.find({}, {"unread": 1})
+            for each in document.get("unread", ())
+            if each["at"] >= since
+        ]
+
+    async def read_site(
+        self, since: datetime, now: datetime
+    ) -> tuple[SiteChanges, Mapping[str, Exception]]:
+        """Return what happened since then to campaigns and users, and what cannot be read of it."""
+        query: Document = {"action": {"$in": _SITE_ACTIONS}, "at": {"$gte": since}}
+        notes = await self._database["audit_notes"].find(query).to_list()
+        open_between = {
             "terms.published": True,
             "terms.opensAt": {"$lte": now},
             "terms.closesAt": {"$gte": since},
         }
-        found = self._database["campaigns"].find(query, {"name": 1, "terms": 1})
-        return [
-            Campaign((terms := to_terms(document["terms"])).campaign_id, document["name"], terms)
-            async for document in found
-        ]
+        fields = {"name": 1, "terms": 1}
+        campaigns = await self._database["campaigns"].find(open_between, fields).to_list()
+        read_campaigns, bad_campaigns = _read_each("campaign", campaigns, _to_campaign)
+        entries, bad_notes = _read_each("audit_note", notes, note_to_entry)
+        new_users = await self._find_new_users(since, now)
+        changes = SiteChanges(since, now, read_campaigns, entries, new_users)
+        return changes, {**bad_campaigns, **bad_notes}
 
     async def _find_new_users(
         self, since: datetime, now: datetime
@@ -223,3 +245,21 @@ def _projection(since: datetime, edited_ids: list[ObjectId]) -> Document:
         "bookings": {"$filter": {"input": "$bookings", "cond": is_changed}},
         "waitlist": {"$filter": {"input": "$waitlist", "cond": {"$gte": ["$$this.since", since]}}},
     }
+
+
+def _read_each(
+    kind: str, documents: Sequence[Document], read: Callable[[Document], Item]
+) -> tuple[list[Item], dict[str, Exception]]:
+    """Return what the documents describe, and the errors of those that cannot be read."""
+    items, problems = list[Item](), dict[str, Exception]()
+    for document in documents:
+        try:
+            items.append(read(document))
+        except Exception as error:
+            problems[f"{kind}_{document['_id']}"] = error
+    return items, problems
+
+
+def _to_campaign(document: Document) -> Campaign:
+    terms = to_terms(document["terms"])
+    return Campaign(terms.campaign_id, document["name"], terms)

@@ -1,7 +1,7 @@
 """Stores webhooks, and what became of their messages in the outbox.
 
     webhooks: {_id, url, events: [str], campaign?, createdBy, createdAt, enabledAt,
-               secrets: [{text, expiresAt}], disabledAt?, disabledReason?, failingSince?,
+               secrets: [{text, expiresAt, keyId?}], disabledAt?, disabledReason?, failingSince?,
                requestHash?}
     outbox:   {..., data: {webhook, body}, attemptedAt?, responseStatus?, durationMs?}
 
@@ -184,7 +184,14 @@ def _to_document(webhook: Webhook) -> Document:
         "createdBy": ObjectId(webhook.created_by),
         "createdAt": webhook.created_at,
         "enabledAt": webhook.enabled_at,
-        "secrets": [{"text": each.text, "expiresAt": each.expires_at} for each in webhook.secrets],
+        "secrets": [
+            {
+                "text": each.text,
+                "expiresAt": each.expires_at,
+                **({"keyId": each.key_id} if each.key_id else {}),
+            }
+            for each in webhook.secrets
+        ],
         **{name: value for name, value in optional.items() if value is not None},
     }
 
@@ -200,7 +207,10 @@ def _to_webhook(document: Mapping[str, Any]) -> Webhook:
         UserId(str(document["createdBy"])),
         document["createdAt"],
         document["enabledAt"],
-        tuple(WebhookSecret(each["text"], each["expiresAt"]) for each in document["secrets"]),
+        tuple(
+            WebhookSecret(each["text"], each["expiresAt"], each.get("keyId"))
+            for each in document["secrets"]
+        ),
         find("disabledAt"),
         find("disabledReason"),
         find("failingSince"),

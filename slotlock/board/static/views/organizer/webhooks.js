@@ -1,6 +1,6 @@
 // @ts-check
 /** Webhooks: a list, a form, the secret once, and the messages with what became of them. */
-import { codeOf, me, run } from "../../client.js";
+import { codeOf, me, newKey, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, checkbox, failure, hidden, notice } from "../../parts.js";
 import { opening } from "../../rows.js";
@@ -130,7 +130,7 @@ export function openWebhooks() {
         button("plain", label(t("course.edit")), () => edit(webhook)),
         actions.button(`enable ${id}`, "plain", label(t(disabledAt ? "webhooks.enable" : "webhooks.disable")), () => change(`enable ${id}`, "updateWebhook", { input: { webhookId: id, enabled: Boolean(disabledAt) } }))),
       h("div", { class: "row" },
-        actions.askingButton(`rotate ${id}`, label(t("webhooks.rotate")), t("webhooks.rotateQuestion"), t("webhooks.rotate"), () => change(`rotate ${id}`, "rotateWebhookSecret", { id })),
+        actions.askingButton(`rotate ${id}`, label(t("webhooks.rotate")), t("webhooks.rotateQuestion"), t("webhooks.rotate"), () => change(`rotate ${id}`, "rotateWebhookSecret", { id, key: newKey() })),
         actions.askingButton(id, label(t("form.delete")), t("webhooks.deleteQuestion"), t("form.delete"), () => change(id, "deleteWebhook", { id }, t("webhooks.deleted")))),
       actions.problem(`ping ${id}`), actions.problem(`enable ${id}`),
       isShown && shown?.messages.render(messageRow, h("p", { class: "soft" }, t("webhooks.noDeliveries")), t("webhooks.older")),

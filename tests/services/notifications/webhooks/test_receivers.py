@@ -1,0 +1,147 @@
+"""A receiver that hangs or fails delays the messages of no other one."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from slotlock.domain.notifications.outbox import Channel, OutboxState
+from slotlock.domain.notifications.webhooks import Webhook
+from slotlock.infrastructure.mongo.outbox.outbox_repository import UNREADABLE_DELAY
+from slotlock.services.notifications.outbox_sender import CONCURRENCY, OutboxSender, sending
+from slotlock.services.notifications.webhook_sender import OWN_PLACES, SHARED_PLACES
+from tests.support.notifications.webhook_scene import Receiver, WebhookScene, open_receiver
+from tests.support.polling import eventually
+
+HANGING_COUNT = 20
+BACKLOG = 10
+
+
+@pytest.fixture
+async def hanging() -> AsyncIterator[Receiver]:
+    """Yield a receiver that responds to nothing until the test is over."""
+    async with open_receiver() as receiver:
+        receiver.is_responsive.clear()
+        yield receiver
+        receiver.is_responsive.set()
+
+
+async def queue_for_hanging(hooks: WebhookScene, hanging: Receiver) -> list[Webhook]:
+    """Create webhooks of the hanging receiver, for each of which messages are due."""
+    found = []
+    for _ in range(HANGING_COUNT):
+        webhook, _ = await hooks.create(receiver=hanging)
+        await hooks.queue(webhook, BACKLOG)
+        found.append(webhook)
+    return found
+
+
+async def test_all_messages_of_a_receiver_arrive_while_twenty_others_hang(
+    hooks: WebhookScene, hanging: Receiver
+) -> None:
+    others = await queue_for_hanging(hooks, hanging)
+    webhook, _ = await hooks.create()
+    await hooks.queue(webhook, 100)
+    async with sending(hooks.sender):
+        await eventually(
+            lambda: len(hooks.receiver.messages) == 100, "the receiver has all of its messages"
+        )
+        await eventually(
+            lambda: len(hanging.messages) == HANGING_COUNT * OWN_PLACES, "all of the others hang"
+        )
+        # What waits for them lies in the outbox as it was inserted.
+        attempted = [await hooks.count_attempted(each) for each in others]
+        assert attempted == [OWN_PLACES] * HANGING_COUNT
+        hanging.is_responsive.set()
+        await eventually(
+            lambda: len(hanging.messages) == HANGING_COUNT * BACKLOG,
+            "the others have theirs as soon as they respond",
+        )
+
+
+async def test_with_common_places_the_receivers_that_hang_take_all(
+    hooks: WebhookScene, hanging: Receiver
+) -> None:
+    """The control of the test above: the mails' way of sending, for webhooks."""
+    await queue_for_hanging(hooks, hanging)
+    webhook, _ = await hooks.create()
+    await hooks.queue(webhook, 1)
+    sender = OutboxSender(hooks.site.services, Channel.WEBHOOK, hooks.sender.deliver)
+    async with sending(sender):
+        await eventually(lambda: len(hanging.messages) == CONCURRENCY, "no place is left")
+        assert await hooks.count_attempted(webhook) == 0
+        hanging.is_responsive.set()
+
+
+async def test_a_receiver_that_worked_and_then_hangs_leaves_each_other_its_places(
+    hooks: WebhookScene, hanging: Receiver
+) -> None:
+    webhook, _ = await hooks.create(receiver=hanging)
+    other, _ = await hooks.create()
+    hanging.is_responsive.set()
+    await hooks.ping(webhook)
+    hanging.is_responsive.clear()
+    await hooks.queue(webhook, 2 * SHARED_PLACES)
+    async with sending(hooks.sender):
+        all_places = 1 + OWN_PLACES + SHARED_PLACES
+        await eventually(lambda: len(hanging.messages) == all_places, "it takes the shared places")
+        await hooks.queue(other, BACKLOG)
+        await eventually(lambda: len(hooks.receiver.messages) == BACKLOG, "the other has its own")
+        assert len(hanging.messages) == all_places
+        hanging.is_responsive.set()
+        await eventually(lambda: len(hanging.messages) == 1 + 2 * SHARED_PLACES, "the rest follows")
+
+
+@pytest.mark.parametrize("status", [204, 500])
+async def test_only_a_receiver_whose_latest_response_was_a_success_takes_shared_places(
+    status: int, hooks: WebhookScene, hanging: Receiver
+) -> None:
+    webhook, _ = await hooks.create(receiver=hanging)
+    hanging.is_responsive.set()
+    await hooks.ping(webhook)
+    hanging.respond = lambda: web.Response(status=status)
+    await hooks.ping(webhook)
+    hanging.is_responsive.clear()
+    await hooks.queue(webhook, SHARED_PLACES)
+    begun = await hooks.sender.send_due() + await hooks.sender.send_due()
+    assert begun == (SHARED_PLACES if status == 204 else OWN_PLACES)
+    hanging.is_responsive.set()
+    await hooks.sender.finish()
+
+
+async def test_receivers_share_the_common_places_evenly(
+    hooks: WebhookScene, hanging: Receiver
+) -> None:
+    both = [(await hooks.create(receiver=hanging))[0] for _ in range(2)]
+    hanging.is_responsive.set()
+    for webhook in both:
+        await hooks.ping(webhook)
+    hanging.is_responsive.clear()
+    for webhook in both:
+        await hooks.queue(webhook, SHARED_PLACES)
+    await hooks.sender.send_due()
+    found = [await hooks.count_attempted(webhook) for webhook in both]
+    assert found == [1 + OWN_PLACES + SHARED_PLACES // 2] * 2
+    hanging.is_responsive.set()
+    await hooks.sender.finish()
+
+
+async def test_an_entry_that_cannot_be_read_holds_up_no_other(
+    hooks: WebhookScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    webhook, _ = await hooks.create()
+    await hooks.queue(webhook, 30)
+    outbox = hooks.site.database["outbox"]
+    ids = [each["_id"] async for each in outbox.find({}, sort=[("dueAt", 1)], limit=25)]
+    await outbox.update_many({"_id": {"$in": ids}}, {"$set": {"state": "of a newer release"}})
+    await hooks.send()
+    await hooks.send()
+    assert len(hooks.receiver.messages) == 5
+    assert len(caplog.records) == 25
+    damaged = await outbox.find({"_id": {"$in": ids}}).to_list()
+    assert {each["state"] for each in damaged} == {"of a newer release"}
+    assert all("of a newer release" in each["note"] for each in damaged)
+    # A process that understands them sends them.
+    await outbox.update_many({"_id": {"$in": ids}}, {"$set": {"state": OutboxState.QUEUED.value}})
+    await hooks.send(2 * UNREADABLE_DELAY)
+    assert len(hooks.receiver.messages) == 30
