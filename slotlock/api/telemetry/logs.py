@@ -57,7 +57,7 @@ def request_fields() -> dict[str, str]:
     return fields | tracing.current_ids()
 
 
-def printable(text: str, kept: str = "") -> str:
+def printable(text: str, allowed: str = "") -> str:
     """Return a text with an escape instead of each character that a terminal would not print.
 
     A terminal obeys control characters, and a line break would begin a forged line.
@@ -65,7 +65,7 @@ def printable(text: str, kept: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()
+        each if each.isprintable() or each in allowed else each.encode("unicode_escape").decode()
         for each in text
     )
 
