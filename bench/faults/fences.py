@@ -18,7 +18,10 @@ GRANT = re.compile(rb'\+([\d.]+) \[\d+ lua\] "set" "(slotlock:[^"]*:lock)" "[^":
 
 
 class FenceRecorder:
-    """Writes one line a grant: `{node, key, fence, at}`, with the time of the server in seconds."""
+    """Writes one line a grant: `{number, node, key, fence, at}`.
+
+    The numbers have no gap; the time of the server is in seconds.
+    """
 
     def __init__(self, nodes: Sequence[RedisNode], path: Path) -> None:
         self._file: TextIO = path.open("w")
@@ -44,7 +47,7 @@ class FenceRecorder:
 
     def _write(self, node: str, key: str, fence: int, at: float) -> None:
         self.count += 1
-        line = {"node": node, "key": key, "fence": fence, "at": at}
+        line = {"number": self.count, "node": node, "key": key, "fence": fence, "at": at}
         self._file.write(orjson.dumps(line).decode() + "\n")
 
     async def close(self) -> None:

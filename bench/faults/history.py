@@ -2,7 +2,7 @@
 
     history.jsonl        one operation a line, see `Operation`
     slot_versions.jsonl  every version of every slot, and the final documents
-    fences.jsonl         every fencing token that Redis handed out: {node, key, fence, at}
+    fences.jsonl         every fencing token that Redis handed out: {number, node, key, fence, at}
     watched.jsonl        what subscribers received, see `Watcher`
     mails.jsonl          what the mail server took and refused, see `FaultMailServer`
     faults.jsonl         {kind, target, started_at, ended_at, healthy_at}

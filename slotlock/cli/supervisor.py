@@ -176,6 +176,8 @@ class Supervisor:
         self._outdated: list[SupervisedProcess] = []
         # The processes that have ended, and whose metrics no other one continues yet.
         self._dead_pids: list[int] = []
+        # When processes may start, and how many starts the system refused in a row.
+        self._starts_from, self._failed_starts = 0.0, 0
         self._has_served = self._is_stopping = False
         # A process failed to start, each other one has ended before, and none ever served.
         self._has_failed = False
@@ -185,9 +187,12 @@ class Supervisor:
     def run(self) -> bool:
         """Serve until a signal; return whether the processes could start."""
         while self._processes or self._pending_starts:
-            if not self._is_stopping:
-                self._start_pending()
-                self._continue_restart()
+            if not self._is_stopping and self._starts_from <= monotonic():
+                try:
+                    self._start_pending()
+                    self._continue_restart()
+                except OSError as error:  # no memory, or no more processes or files
+                    self._pause_starts(error)
             waits_since = monotonic()
             arrived = signal.sigtimedwait(SIGNALS, CHECK_INTERVAL_S)
             if arrived is not None and arrived.si_signo in STOP_SIGNALS:
@@ -229,26 +234,42 @@ class Supervisor:
                     new.replaced.end()
                     new.replaced = None
                 return
-        while self._outdated:
-            old = self._outdated.pop(0)
-            if old in self._processes:
-                self._start_process().replaced = old
-                return
+        self._outdated = [each for each in self._outdated if each in self._processes]
+        if self._outdated:
+            self._start_process().replaced = self._outdated[0]
+            del self._outdated[0]
 
     def _start_pending(self) -> None:
         while self._pending_starts and self._pending_starts[0][0] <= monotonic():
-            self._start_process(self._pending_starts.pop(0)[1])
+            self._start_process(self._pending_starts[0][1])
+            del self._pending_starts[0]
+
+    def _pause_starts(self, error: OSError) -> None:
+        """Start no process for a while; the others serve on."""
+        self._failed_starts = min(self._failed_starts + 1, MAX_DOUBLINGS)
+        pause_s = FIRST_PAUSE_S * 2 ** (self._failed_starts - 1)
+        log.error("no server process can start: %s; the next attempt is in %g s", error, pause_s)
+        self._starts_from = monotonic() + pause_s
 
     def _start_process(self, early_exits: int = 0) -> SupervisedProcess:
+        """Fork a process that serves. Raises: OSError, if the system refuses one."""
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         os.set_blocking(writing, False)
-        dead_pid = self._dead_pids.pop() if self._dead_pids else None
+        dead_pid = self._dead_pids[-1] if self._dead_pids else None
         supervisor_pid = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
         if pid == 0:
             self._serve(partial(beat, writing, supervisor_pid), dead_pid)
         os.close(writing)
+        if dead_pid is not None:
+            self._dead_pids.pop()
+        self._failed_starts = 0
         end_limit_s = (self._config.timeout_graceful_shutdown or 0) + END_RESERVE_S
         self._processes.append(SupervisedProcess(pid, reading, end_limit_s, early_exits))
         return self._processes[-1]

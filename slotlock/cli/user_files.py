@@ -23,6 +23,10 @@ from slotlock.domain.users.user import User, UserId
 SHOWN_LINES = 10
 KINDS = {"claimed": Choice.CLAIM, "vouched for": Choice.VOUCH, "changed": None}
 DEFAULT_GONE_LIMIT = 20
+LEAVERS = (
+    "these members are in groups of the file; if they have left, `slotlock users sync` with a file "
+    "of all users bans them"
+)
 DO_NOT_SPLIT = (
     "A sync needs all users in one file, so do not split this one: `slotlock users import` takes "
     "it in parts, and a sync of all of it has less to change afterwards."
@@ -91,7 +95,11 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
     if outcome.vouched_for:
         counts += f", {outcome.vouched_for} vouched for"
     lines = [f"would be: {counts}" if dry_run else counts]
-    return "\n".join([*lines, *_warnings(outcome.self_registered, outcome.ignored_columns)])
+    lines += _warnings(outcome.self_registered, outcome.ignored_columns)
+    if outcome.leavers:
+        lines += _shown("not in the file", [_user_cells(each) for each in outcome.leavers])
+        lines.append(LEAVERS)
+    return "\n".join(lines)
 
 
 async def _sync_users(auth: Auth, args: Namespace) -> str:

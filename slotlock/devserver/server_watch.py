@@ -45,7 +45,9 @@ class ServerWatch:
     def _replace(self, server: ServerProcess, exit_code: int) -> bool:
         """Restart a server that has ended, on its port. Return whether it runs."""
         name = server.server_binary.name
-        log.error("%s ended (%s); the end of its log:%s", name, _reason(exit_code), _quote(server))
+        log.error("%s ended (%s); the end of its log:", name, _reason(exit_code))
+        for line in server.log_end(LOG_LINES):
+            log.error("    %s", line[:MAX_LINE_LENGTH])
         if name in self._restarted:
             log.critical("%s ended twice, so slotlock stops: see %s", name, server.file_path("log"))
             return False
@@ -63,7 +65,3 @@ def _reason(exit_code: int) -> str:
     if exit_code < 0:
         return f"killed by {signal.Signals(-exit_code).name}"
     return f"exit code {exit_code}"
-
-
-def _quote(server: ServerProcess) -> str:
-    return "".join(f"\n    {line[:MAX_LINE_LENGTH]}" for line in server.log_end(LOG_LINES))

@@ -1,6 +1,7 @@
 """Organizers at the door, and with a file of users, in a real browser."""
 
 import asyncio
+import re
 from io import BytesIO
 from typing import Any
 
@@ -148,6 +149,19 @@ async def test_a_workbook_is_checked_before_it_is_imported(board: Board) -> None
         text=email,
     )
     assert found["nodes"] == [{"name": 'Än"ne Müller', "groups": ["7"]}]
+    # A year later she has left.
+    await choose(("Schmidt", "Jo", new_email(), 7, 1))
+    await page.get_by_role("button", name="Import 1 person").click()
+    await shown(page, "pupils.xlsx is imported.").wait_for()
+    await page.get_by_role("link", name='Än"ne Müller').wait_for()
+    await page.get_by_role("button", name=re.compile("^Ban th")).click()
+    await page.get_by_role("button", name="Ban", exact=True).click()
+    await page.get_by_text("Not in the file").wait_for(state="detached")
+    banned = await board.organizer.execute(
+        "query($text: String!) { users(filter: {text: $text, banned: true}) { totalCount } }",
+        text=email,
+    )
+    assert banned == {"totalCount": 1}
 
 
 async def test_a_secretary_vouches_for_the_pupils_of_a_file(board: Board) -> None:

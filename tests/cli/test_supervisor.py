@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -14,6 +15,7 @@ from slotlock.cli.supervisor import HEALTH_LIMIT_S, SupervisedProcess
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import PausePoint, app_variant
 from tests.support.apps.processes import AppProcess, app_environment, is_http_ready
+from tests.support.cli.supervised_sleeps import SupervisedSleeps
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
@@ -47,6 +49,66 @@ def test_only_beats_of_its_event_loop_show_that_a_process_is_well() -> None:
         process.kill()
         process.close()
         os.close(beating)
+
+
+@pytest.mark.parametrize("refused", ["fork", "pipe"])
+def test_if_the_system_refuses_a_process_the_others_serve_on_and_it_starts_later(
+    refused: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = SupervisedSleeps(monkeypatch, tmp_path)
+
+    def steps() -> Iterator[int | None]:
+        scene.beat()
+        yield None
+        first, killed = scene.pids
+        files = scene.open_files
+        scene.refused = refused
+        scene.kill(killed)
+        yield signal.SIGHUP  # a restart waits as well
+        while caplog.text.count("no server process can start") < 3:
+            yield None
+            assert scene.pids == [first]
+        waits_since, scene.refused = scene.now, ""
+        while len(scene.pids) < 2:
+            yield None
+        assert 3.5 <= scene.now - waits_since <= 4.5
+        yield from _beat_for(scene, 8)
+        assert len(scene.pids) == 2
+        assert first not in scene.pids
+        assert scene.open_files == files
+
+    scene.run(steps())
+    assert all(f"the next attempt is in {pause_s} s" in caplog.text for pause_s in (1, 2, 4))
+
+
+@pytest.mark.parametrize("killed", ["replaced", "replacing", "other", "replaced and other"])
+def test_after_a_restart_in_which_a_process_was_killed_there_are_as_many_as_before(
+    killed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scene = SupervisedSleeps(monkeypatch, tmp_path)
+
+    def steps() -> Iterator[int | None]:
+        scene.beat()
+        yield None
+        replaced, other = scene.pids
+        yield signal.SIGHUP
+        yield None
+        replacing = scene.pids[-1]
+        pids = {"replaced": replaced, "replacing": replacing, "other": other}
+        for name in killed.split(" and "):
+            scene.kill(pids[name])
+        yield from _beat_for(scene, 12)
+        assert len(scene.pids) == 2
+        is_over = killed == "replacing"
+        assert scene.pids == [replaced, other] if is_over else other not in scene.pids
+
+    scene.run(steps())
+
+
+def _beat_for(scene: SupervisedSleeps, steps: int) -> Iterator[None]:
+    for _ in range(steps):
+        scene.beat()
+        yield None
 
 
 def test_a_process_that_starts_slowly_is_not_replaced_but_one_that_does_not_respond_is(

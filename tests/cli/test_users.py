@@ -53,6 +53,10 @@ def test_a_dry_run_changes_nothing_and_an_import_runs_once(
         run_command(capsys, "users", "import", str(file)) == "0 created, 0 updated, 3 unchanged\n"
     )
     assert f"person0@{school}\tmember\tSomebody\t" in run_command(capsys, "users", "list")
+    file.write_bytes(generated_user_csv(school, 2))
+    _, leaver, advice = run_command(capsys, "users", "import", str(file)).splitlines()
+    assert leaver == f"not in the file\tperson2@{school}\tSomebody\t5a {school}"
+    assert "slotlock users sync" in advice
 
 
 def test_an_account_that_registered_itself_is_listed_until_claimed(

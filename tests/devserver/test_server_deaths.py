@@ -45,7 +45,7 @@ async def test_a_server_that_ends_is_restarted_once_and_the_second_end_stops_the
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda: server_pid(running, name) not in (0, killed), f"{name} runs again")
         output = running.output.read_text()
-        assert f"{name} ended (killed by SIGKILL); the end of its log:\n    " in output
+        assert f"{name} ended (killed by SIGKILL); the end of its log:\n" in output
         assert LAST_LINES[name] in output
         wait_until(lambda: is_ready(running), "the app reaches its servers again")
         assert await register(running, "ada@slotlock.test") == {"__typename": "EmailTaken"}

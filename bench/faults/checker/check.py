@@ -8,6 +8,7 @@ from bench.faults.checker.causes import check_causes
 from bench.faults.checker.disturbances import Disturbances
 from bench.faults.checker.effects import LOST, Effect, claims_of, to_effects
 from bench.faults.checker.invariants import (
+    check_background_locks,
     check_fences,
     check_locked,
     check_settled,
@@ -80,6 +81,7 @@ def check_directory(directory: Path) -> Report:
     check_limits(read_lines(directory / SLOT_VERSIONS), report)
     grants = check_fences(read_lines(directory / FENCES), report)
     check_locked(versions, grants, disturbances, report)
+    check_background_locks(grants, report)
     sessions = to_sessions(read_lines(directory / WATCHED))
     check_watchers(sessions, orders, versions, operations, disturbances, report)
     _check_converged(operations, report)

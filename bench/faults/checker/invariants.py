@@ -8,12 +8,18 @@ from bench.faults.checker.disturbances import REDIS_FAULT, Disturbances
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion, SlotVersions
 from bench.faults.history import Json, Operation
-from slotlock.infrastructure.redis.keys import lock_keys
+from slotlock.infrastructure.redis.keys import (
+    HOLD_SWEEPER_LOCK,
+    PARTITIONS,
+    admission_lock,
+    lock_keys,
+)
 
 # How far MongoDB's time in a process may be ahead: by drift, a few milliseconds; see ADR 0037.
 CLOCK_AHEAD_S = 0.1
 BY_USERS = ("booked", "held", "moved")
-# If so many writes of a slot should have had its lock, at least one of them had it.
+# If so many writes of a slot should have had its lock, at least one of them had it. If a lock of
+# background work was taken so often, each other one was taken at least once.
 LOCKED_WRITES = 12
 # A hold that is over ends within this time without a fault.
 SWEPT_S = 4.0
@@ -74,7 +80,11 @@ def check_fences(grants: Iterable[Json], report: Report) -> Counter[str]:
 
     Returns how often each lock was granted, by its key.
     """
-    latest, counts = dict[str, Json](), Counter[str]()
+    latest, counts, grants = dict[str, Json](), Counter[str](), list(grants)
+    # Grants that were recorded before they had numbers show no gap.
+    for before, after in pairwise([0, *(each["number"] for each in grants if "number" in each)]):
+        if after != before + 1:
+            report.add("grant not recorded", f"{after} after {before}")
     for grant in sorted(grants, key=lambda each: float(each["at"])):
         report.counts["fencing tokens"] += 1
         earlier = latest.get(grant["key"])
@@ -83,6 +93,15 @@ def check_fences(grants: Iterable[Json], report: Report) -> Counter[str]:
         latest[grant["key"]] = grant
         counts[grant["key"]] += 1
     return counts
+
+
+def check_background_locks(grants_by_lock: Mapping[str, int], report: Report) -> None:
+    """Report a lock of background work that nobody took, although others were taken many times."""
+    names = (HOLD_SWEEPER_LOCK, *map(admission_lock, range(PARTITIONS)))
+    granted = {name: grants_by_lock.get(lock_keys(name).lock, 0) for name in names}
+    for name, count in granted.items():
+        if count == 0 and max(granted.values()) >= LOCKED_WRITES:
+            report.add("worked without a lock", name)
 
 
 def _check_version(slot_id: str, version: SlotVersion, report: Report) -> None:

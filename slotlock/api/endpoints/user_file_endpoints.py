@@ -116,6 +116,15 @@ def _to_report(result: ImportResult) -> dict[str, object]:
         "vouchedFor": result.vouched_for,
         "selfRegistered": registered,
         "ignoredColumns": list(result.ignored_columns),
+        "leavers": [
+            {
+                "userId": user_global_id(user.id),
+                "email": user.login_name,
+                "name": user.name,
+                "groups": list(user.groups),
+            }
+            for user in result.leavers
+        ],
     }
 
 

@@ -64,7 +64,8 @@ class LimitSettings:
         ge=1024,
         le=10_000_000,
         description="The largest body of a request to `/graphql`, and the largest message of a "
-        "WebSocket, in bytes.",
+        "WebSocket, in bytes. "
+        "A body of an organizer may have 2,500,000 bytes.",
     )
     header_timeout_s: float = setting(
         default=10,

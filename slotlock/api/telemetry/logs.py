@@ -1,6 +1,11 @@
-"""The configuration of the log: text or JSON, with the ids of the request in progress."""
+"""The configuration of the log: text or JSON, with the ids of the request in progress.
+
+Clients and other servers write parts of a line, such as an error of the board or the reason of a
+failure.
+"""
 
 import logging
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +16,8 @@ from slotlock.infrastructure.request_deadline import current_request
 from slotlock.infrastructure.telemetry import tracing
 
 ACCESS_LOGGER = "slotlock.access"
+# What the text of an exception could contain as if it was another line of the log.
+_BEGIN_OF_LINE = re.compile(r"^(?=\d{4}-)", re.MULTILINE)
 
 
 def logging_config(log_format: str, level: str) -> dict[str, Any]:
@@ -50,6 +57,24 @@ def request_fields() -> dict[str, str]:
     return fields | tracing.current_ids()
 
 
+def printable(text: str, allowed: str = "") -> str:
+    """Return a text with an escape instead of each character that a terminal would not print.
+
+    A terminal obeys control characters, and a line break would begin a forged line.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in allowed else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    fields = request_fields() | getattr(record, "fields", {})
+    return {k: printable(v) if isinstance(v, str) else v for k, v in fields.items()}
+
+
 class TextFormatter(logging.Formatter):
     """One line of text, which ends with the ids of the request; a traceback follows."""
 
@@ -58,8 +83,13 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (of logging)
         """Return the line without a traceback."""
-        fields = request_fields() | getattr(record, "fields", {})
-        return " ".join((super().formatMessage(record), *(f"{k}={v}" for k, v in fields.items())))
+        fields = ((k, str(v).replace(" ", "\\x20")) for k, v in _fields(record).items())
+        line = printable(super().formatMessage(record))
+        return " ".join((line, *(f"{k}={v}" for k, v in fields)))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  (of logging)
+        """Return a traceback, none of whose lines looks like another line of the log."""
+        return _BEGIN_OF_LINE.sub("  ", printable(super().formatException(ei), "\n"))
 
 
 class JsonFormatter(logging.Formatter):
@@ -71,10 +101,9 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
-            **request_fields(),
-            **getattr(record, "fields", {}),
+            "message": printable(record.getMessage()),
+            **_fields(record),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = printable(self.formatException(record.exc_info), "\n")
         return orjson.dumps(line, default=str).decode()

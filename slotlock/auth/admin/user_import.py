@@ -75,9 +75,10 @@ async def import_users(
         return plan_import(rows, users, caller, choices=choices, linked=linked)
 
     outcome = await _plan_and_write(auth, load, plan, caller, dry_run=dry_run)
-    if isinstance(outcome, ImportPlan):
-        return to_result(outcome, file.ignored_columns, dry_run=dry_run)
-    return outcome
+    if not isinstance(outcome, ImportPlan):
+        return outcome
+    leavers = await auth.repositories.user_imports.find_leavers(file.login_names, file.groups)
+    return to_result(outcome, file.ignored_columns, leavers, dry_run=dry_run)
 
 
 async def sync_users(
@@ -125,17 +126,15 @@ def _with_identities(auth: Auth, file: UserFile) -> list[UserRow] | InvalidUserF
     """Return the rows with the identities of their subjects, or the problems of the subjects."""
     providers = auth.sign_on.providers if auth.sign_on else []
     issuers = {each.id: each.issuer for each in providers}
-    rows, problems, seen = list[UserRow](), ProblemCollector(), set[Identity]()
+    rows, problems, seen = list[UserRow](), ProblemCollector(), dict[Identity, int]()
     for row in file.rows:
         identity = parse_subject(row.subject, issuers) if row.subject else None
         if row.subject and identity is None:
             code = ImportProblem.INVALID_SUBJECT
             problems.add(row.line, SUBJECT, INVALID_SUBJECT, code)
-        elif identity in seen:
-            message = "A line before this one has the same user."
-            problems.add(row.line, SUBJECT, message, ImportProblem.SAME_USER)
-        if identity is not None:
-            seen.add(identity)
+        elif identity and (first_line := seen.setdefault(identity, row.line)) != row.line:
+            message = f"Line {first_line} has the same user."
+            problems.add(row.line, SUBJECT, message, ImportProblem.SAME_USER, line=first_line)
         rows.append(replace(row, identity=identity))
     return problems.to_invalid_file() if problems.count else rows
 

@@ -97,6 +97,11 @@ class UserFile:
         """Return the login name of each row."""
         return [row.login_name for row in self.rows]
 
+    @property
+    def groups(self) -> set[str]:
+        """Return the groups of all rows."""
+        return {group for row in self.rows for group in row.groups or ()}
+
 
 def parse_user_file(body: bytes) -> UserFile | InvalidUserFile:
     """Return the rows of the file, or its problems."""
@@ -221,7 +226,7 @@ class _RowParser:
         self.rows: list[UserRow] = []
         self._columns = columns
         self._problems = problems
-        self._login_names: set[str] = set()
+        self._login_names: dict[str, int] = {}
 
     def parse(self, line: int, cells: list[str]) -> None:
         expected = len(self._columns)
@@ -255,10 +260,10 @@ class _RowParser:
             self._problems.add(line, column, INVALID_LOGIN_NAME, ImportProblem.INVALID_LOGIN_NAME)
         if login_name is None:
             return ""
-        if login_name in self._login_names:
-            message = "A line before this one has the same user."
-            self._problems.add(line, column, message, ImportProblem.SAME_USER)
-        self._login_names.add(login_name)
+        first_line = self._login_names.setdefault(login_name, line)
+        if first_line != line:
+            message = f"Line {first_line} has the same user."
+            self._problems.add(line, column, message, ImportProblem.SAME_USER, line=first_line)
         return login_name
 
     def _parse_name(self, line: int, cells: Mapping[str, str]) -> str | None:

@@ -1,7 +1,7 @@
 """Plan an import of users: which accounts are created, updated or unchanged."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from slotlock.domain.shared.folding import search_words
 from slotlock.domain.shared.value_object import value_object
@@ -137,7 +137,8 @@ class ImportPlan:
 class ImportResult:
     """The number of accounts that an import wrote, or would write in a dry run.
 
-    Nothing was written for the `self_registered` ones.
+    Nothing was written for the `self_registered` ones. `leavers` are members of the groups of the
+    file whom it does not name; other imports change them, so that they are not compared.
     """
 
     created: int
@@ -148,6 +149,7 @@ class ImportResult:
     self_registered: tuple[SelfRegisteredAccount, ...] = ()
     ignored_columns: tuple[str, ...] = ()
     vouched_for: int = 0
+    leavers: tuple[User, ...] = field(default=(), compare=False)
 
 
 @value_object
@@ -162,8 +164,10 @@ class ImportTooLarge:
     """The import does not fit into one transaction; nothing was imported, split the file."""
 
 
-def to_result(plan: ImportPlan, ignored_columns: tuple[str, ...], *, dry_run: bool) -> ImportResult:
-    """Return what a plan changes."""
+def to_result(
+    plan: ImportPlan, ignored_columns: tuple[str, ...], leavers: Sequence[User], *, dry_run: bool
+) -> ImportResult:
+    """Return what a plan changes, and whom its file does not name."""
     choices = [update.choice for update in plan.updated]
     return ImportResult(
         created=len(plan.created),
@@ -174,6 +178,7 @@ def to_result(plan: ImportPlan, ignored_columns: tuple[str, ...], *, dry_run: bo
         self_registered=plan.self_registered,
         ignored_columns=ignored_columns,
         vouched_for=choices.count(Choice.VOUCH),
+        leavers=tuple(leavers),
     )
 
 

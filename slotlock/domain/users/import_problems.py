@@ -86,11 +86,11 @@ class ProblemCollector:
         self._headers[column] = known if header in known.split(", ") else f"{known}, {header}"
 
     def add(
-        self, line: int, column: str | None, message: str, code: ImportProblem, **values: int
+        self, at: int, column: str | None, message: str, code: ImportProblem, **values: int
     ) -> None:
-        """Count a problem of a line."""
+        """Count a problem of the line `at`."""
         self.count += 1
-        self._lines.setdefault((column, message), []).append(line)
+        self._lines.setdefault((column, message), []).append(at)
         self._facts[column, message] = code, values
 
     def to_invalid_file(self) -> InvalidUserFile:

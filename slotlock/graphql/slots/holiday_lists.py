@@ -1,5 +1,6 @@
 """Lists of holidays as organizers see and change them."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import date
 from functools import partial
@@ -81,7 +82,8 @@ class HolidayInput:
 
 ICS_DESCRIPTION = (
     "The holidays as the text of an iCalendar file, of at most 200,000 characters, instead of "
-    "`holidays`. Each event is one, and none of them may repeat."
+    "`holidays`. Each event is one, and none of them may repeat. Send a long file over HTTP: "
+    "a message of a socket has at most 64 kB."
 )
 
 
@@ -132,7 +134,7 @@ class HolidayListMutations:
         input: Annotated[CreateHolidayListInput, argument(description="The list to create.")],
     ) -> object:
         viewer = info.context.require_organizer()
-        read = _read_holidays(input.holidays, input.ics)
+        read = await _read_holidays(input.holidays, input.ics)
         if isinstance(read, InvalidInput):
             return CREATE_LIST.present(read, ResultView(viewer))
         outcome = await holiday_lists.create(
@@ -148,7 +150,7 @@ class HolidayListMutations:
     ) -> object:
         viewer = info.context.require_organizer()
         list_id = ids.parse_holiday_list_id(input.holiday_list_id)
-        read = _read_holidays(input.holidays, input.ics)
+        read = await _read_holidays(input.holidays, input.ics)
         if list_id is None:
             return UPDATE_LIST.present(holidays.HolidayListNotFound(), ResultView(viewer))
         if isinstance(read, InvalidInput):
@@ -171,7 +173,7 @@ class HolidayListMutations:
         return DELETE_LIST.present(outcome, ResultView(viewer))
 
 
-def _read_holidays(
+async def _read_holidays(
     given: Sequence[HolidayInput] | None, ics: str | None
 ) -> tuple[holidays.Holiday, ...] | InvalidInput | None:
     """Return the holidays of an input; None if it has none. Errors: BAD_USER_INPUT for both."""
@@ -181,7 +183,7 @@ def _read_holidays(
         # Few requests have such a file, and the import takes longer than one.
         from slotlock.domain.schedule.holiday_files import parse_ics
 
-        return parse_ics(ics)
+        return await asyncio.to_thread(parse_ics, ics)
     return None if given is None else tuple(each.to_domain() for each in given)
 
 

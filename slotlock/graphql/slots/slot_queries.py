@@ -51,7 +51,7 @@ SLOTS_BY_TITLE = ListCursors(
     "slots", BY_TITLE, lambda found: TitlePosition(fold(found.slot.title), found.id)
 )
 MY_BOOKINGS = TimeList("myBookings", times_of)
-MY_WAITLIST_ENTRIES = ListCursors("myWaitlistEntries", BY_TIME, position_by_start)
+MY_WAITLIST_ENTRIES = TimeList("myWaitlistEntries", times_of)
 MY_ENDED_BOOKINGS = ListCursors("myEndedBookings", BY_TIME, _end_of)
 SLOT_ROSTER = ListCursors("slotRoster", BY_ID, lambda active: active.id)
 SLOT_HISTORY = ListCursors("slotHistory", BY_TIME, _end_of)
@@ -129,23 +129,25 @@ class SlotQueries:
             partial(services.slots.count_of_user, caller.user_id, page.wanted, page.as_of),
         )
 
-    @field(description="The waiting list entries of the caller, by the start of the slot.")
+    @field(description="The waiting list entries of the caller, by the time of the slot.")
     async def my_waitlist_entries(
-        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+        self,
+        info: Info,
+        filter: FilterByTime = None,
+        order_by: OrderByTime = TimeOrder.UPCOMING_FIRST,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
     ) -> WaitlistEntryConnection:
-        caller = info.context.caller
-        page = await viewer_queries.list_waitlist_entries(
-            info.context.services,
-            caller,
-            *page_start(MY_WAITLIST_ENTRIES, first, after),
-            slot_selection(info),
-        )
+        caller, services = info.context.caller, info.context.services
+        page, cursors = MY_WAITLIST_ENTRIES.page(filter, order_by, first, after, services.now())
+        selection = slot_selection(info)
+        found = await viewer_queries.list_waitlist_entries(services, caller, page, selection)
         return WaitlistEntryConnection.of_page(
-            page,
-            lambda found: Slot(found, caller).my_waitlist_entry,
-            MY_WAITLIST_ENTRIES,
+            found,
+            lambda slot: Slot(slot, caller).my_waitlist_entry,
+            cursors,
             after,
-            partial(info.context.services.slots.count_of_waiting_user, caller.user_id),
+            partial(services.slots.count_of_waiting_user, caller.user_id, page.wanted, page.as_of),
         )
 
     @field(

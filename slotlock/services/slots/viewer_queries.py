@@ -169,15 +169,14 @@ async def count_series(
 async def list_waitlist_entries(
     services: Services,
     caller: Caller,
-    first: int,
-    after: Position | None,
+    page: TimePage,
     selection: SlotSelection = EVERYTHING,
 ) -> Page[ReadableSlot]:
     """Return a page of the slots on whose waitlists the caller is, with that entry."""
-    now, needed = services.now(), replace(selection.visible_to(caller), my_waitlist_entry=True)
-    needed = needed.with_facts(SlotOrder.START_ASC.facts)
-    page = await services.slots.page_of_waiting_user(caller.user_id, first, after, now, needed)
-    return _page_as_of(page, needed, now)
+    now = services.now()
+    selection = replace(selection.visible_to(caller, TIMES), my_waitlist_entry=True)
+    found = await services.slots.page_of_waiting_user(caller.user_id, page, now, selection)
+    return _page_as_of(found, selection, now)
 
 
 async def list_meetings(

@@ -34,6 +34,8 @@ SET_PASSWORD = (
     "mutation($token: String!, $password: String!) "
     "{ setPassword(token: $token, password: $password) " + SESSION + " }"
 )
+# Clears a terminal, and sets its title.
+TERMINAL_CODES = "\x1b[2J\x1b]0;a title\x07 \x9b2J"
 BOOK = "mutation($input: BookSlotInput!) { bookSlot(input: $input) { __typename } }"
 
 
@@ -41,7 +43,8 @@ BOOK = "mutation($input: BookSlotInput!) { bookSlot(input: $input) { __typename 
 def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[AppProcess]:
     """Yield an app with an access log, whose log belongs to one test."""
     settings = app_environment(servers, f"logs_{secrets.token_hex(4)}")
-    with forked_app({**settings, "SLOTLOCK_ACCESS_LOG": "on"}, tmp_path) as running:
+    logs = {"SLOTLOCK_ACCESS_LOG": "on", "SLOTLOCK_BOARD_ERRORS": "on"}
+    with forked_app({**settings, **logs}, tmp_path) as running:
         yield running
 
 
@@ -91,6 +94,7 @@ async def send_malformed_requests(organizer: BookingClient) -> list[str]:
     await http.get(url + "/graphql", params={"query": "{", "token": parts[2]})
     await http.get(f"{url}/calendars/private/{parts[3] * 2}{parts[3][:11]}.ics")
     await http.get(f"{url}/exports/{parts[3]}", headers=bearer)
+    await http.post(f"{url}/board/errors", content=TERMINAL_CODES)
     reader, writer = await asyncio.open_connection(*urlsplit(url).netloc.split(":"))
     writer.write(f"{parts[4]} {parts[4]}\r\nX: {parts[4]}\r\n\r\n".encode())
     await reader.read()
@@ -146,6 +150,8 @@ async def test_the_log_contains_no_secret_of_a_user_whatever_fails(
     assert "Traceback" in own_app.log
     assert "slotlock.access" in own_app.log
     assert "Invalid HTTP" not in own_app.log
+    assert "an error of the board: \\x1b[2J" in own_app.log
+    assert all(line.isprintable() for line in own_app.log.split("\n"))
     settings = [SECRET, ADMIN_PASSWORD, own_app.environment["SLOTLOCK_MONGO_URL"]]
     assert [each for each in (*user_secrets, *settings) if each in own_app.log] == []
 

@@ -64,6 +64,7 @@ def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False)
         "vouchedFor": 0,
         "selfRegistered": [],
         "ignoredColumns": [],
+        "leavers": [],
     }
 
 
@@ -76,8 +77,15 @@ async def test_a_dry_run_predicts_the_import_and_a_repetition_changes_nothing(
         assert prediction == counts(30, 0, 0, dry_run=True)
     assert await import_users(organizer, body, "?dryRun=false") == counts(30, 0, 0)
     assert await import_users(organizer, body) == counts(0, 0, 30)
-    larger = generated_user_csv(email_domain, 31, "6a")
+    group = f"6a {email_domain}"
+    larger = generated_user_csv(email_domain, 31, group)
     assert await import_users(organizer, larger) == counts(1, 30, 0)
+    left = await import_users(organizer, generated_user_csv(email_domain, 30, group))
+    (leaver,) = left.pop("leavers")
+    assert left | {"leavers": []} == counts(0, 0, 30)
+    assert leaver.pop("userId").startswith("user_")
+    name = {"email": f"person30@{email_domain}", "name": "Somebody"}
+    assert leaver == {**name, "groups": [group]}
 
 
 async def test_a_file_with_invalid_lines_gets_each_problem_once_and_imports_nothing(

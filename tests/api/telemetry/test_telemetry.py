@@ -91,6 +91,37 @@ async def test_an_error_and_its_log_line_have_the_id(caplog: pytest.LogCaptureFi
     assert "ValueError: the cause" in line["exception"]
 
 
+@pytest.mark.parametrize(
+    "written", ["\x1b[2J", "\x9b31m", "\r", "\n", "\u2028", "\u202e", "\ud800"]
+)
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()], ids=["text", "json"])
+def test_what_strangers_write_is_one_line_of_the_log_that_a_terminal_only_prints(
+    formatter: logging.Formatter, written: str
+) -> None:
+    """Write control characters, and what looks like a line or a field, in each part of a line."""
+    forged = f"a{written}2026-11-26 14:28:48,114 INFO slotlock status=200"
+    error = ValueError(forged)
+    record = logging.makeLogRecord(
+        {
+            "msg": "%s",
+            "args": (forged,),
+            "exc_info": (ValueError, error, None),
+            "fields": {"operation": forged},
+        }
+    )
+    first, *traceback = formatter.format(record).split("\n")
+    assert all(line.isprintable() for line in (first, *traceback))
+    assert not any(re.match(r"\d{4}-", line) for line in traceback)
+    escaped = written.encode("unicode_escape").decode()
+    if isinstance(formatter, TextFormatter):
+        assert first.count(escaped) == 2
+        assert first.count(" status=200") == 1  # in the message, but not as a field
+    else:
+        line = json.loads(first)
+        assert escaped in line["message"]
+        assert escaped in line["operation"]
+
+
 def test_the_level_applies_to_slotlock_and_not_to_the_access_log() -> None:
     config = logging_config("json", "warning")
     assert config["root"]["level"] == "WARNING"

@@ -265,7 +265,7 @@ async def test_a_wrong_subject_is_a_problem_with_its_line(scene: SignOnScene) ->
     lines = [f'{new_email()},Ada,,"{subject}"' for subject in wrong]
     expected = [(line, "INVALID_SUBJECT") for line in range(2, 2 + len(wrong))]
     assert await import_lines(scene, *lines) == expected
-    twice = [f"{new_email()},Ada,,{subject}" for subject in ("school:1", "1")]
-    assert await import_lines(scene, *twice) == [(3, "SAME_USER")]
+    twice = [f"{new_email()},Ada,,{subject}" for subject in ("school:1", "school:2", "1")]
+    assert await import_lines(scene, *twice) == [(4, "SAME_USER")]
     without = replace(scene, auth=replace(scene.auth, sign_on=None))
     assert await import_lines(without, f"{new_email()},Ada,,1") == [(2, "INVALID_SUBJECT")]

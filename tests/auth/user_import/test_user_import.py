@@ -11,7 +11,7 @@ from pymongo.errors import PyMongoError
 
 from slotlock.auth import accounts, calendar_tokens
 from slotlock.auth.accounts import InvalidCredentials, RegistrationClosed, login, register
-from slotlock.auth.admin import account_admin, user_import
+from slotlock.auth.admin import account_admin, groups_and_bans, user_import
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
@@ -73,10 +73,31 @@ async def test_an_existing_account_preserves_password_and_role(auth: Auth, domai
 
 
 async def test_imported_users_are_found_by_their_latest_name(auth: Auth, domain: str) -> None:
-    await import_users(auth, user_csv(domain, {"ada": "Lovelace"}), dry_run=False)
-    await import_users(auth, user_csv(domain, {"ada": "Byron"}), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ada": "Lovelace"}, "5a"), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ada": "Byron"}, "5a"), dry_run=False)
     assert (await auth.repositories.users.page(UserFilter(f"byr {domain}"), 10, None)).items
     assert not (await auth.repositories.users.page(UserFilter(f"lovel {domain}"), 10, None)).items
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_an_import_names_the_members_of_its_groups_whom_it_leaves_out(
+    auth: Auth, domain: str, dry_run: bool
+) -> None:
+    first, second = f"5a {domain}", f"5b {domain}"
+    names = {name: name for name in ("ada", "ben", "cleo", "dan", "eve", "fay", "teacher")}
+    await import_users(auth, user_csv(domain, names, first), dry_run=False)
+    users = await users_by_local_part(auth, domain)
+    await account_admin.set_role(auth, None, users["teacher"].id, Role.ORGANIZER)
+    admin = Caller(users["teacher"].id, Role.ADMIN, "session", auth.now())
+    await groups_and_bans.ban(auth, admin, users["fay"].id, "left before")
+    await auth.repositories.erasures.erase_account(users["eve"].id, None, auth.now())
+    # Cleo has gone up, and Dan is in a group that the file does not have.
+    await import_users(auth, user_csv(domain, {"dan": "dan"}, f"choir {domain}"), dry_run=False)
+    lines = [f"ada@{domain},{first}", f"cleo@{domain},{second}", f"new@{domain},{first}"]
+    file = "\n".join(("email,groups", *lines)).encode()
+    outcome = await import_users(auth, file, dry_run=dry_run)
+    assert isinstance(outcome, ImportResult)
+    assert [each.name for each in outcome.leavers] == ["ben"]
 
 
 async def test_10_000_users_fit_into_one_transaction(auth: Auth, domain: str) -> None:
@@ -93,18 +114,18 @@ async def test_an_import_blocked_by_an_open_transaction_is_busy(
     auth: Auth, mongo_url: str, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Like the transaction of a killed process until MongoDB aborts it.
-    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}, "5a"), dry_run=False)
     monkeypatch.setattr(user_import, "RETRY_FOR_S", 0.0)
     client: AsyncMongoClient[Document] = AsyncMongoClient(mongo_url)
     async with client, client.start_session() as session:
         await session.start_transaction()
         imports = client.get_default_database()["imports"]
         await imports.update_one({"_id": IMPORT_ID}, {"$inc": {"version": 1}}, session=session)
-        outcome = await import_users(auth, user_csv(domain, {"ben": "Ben"}), dry_run=False)
+        outcome = await import_users(auth, user_csv(domain, {"ben": "Ben"}, "5a"), dry_run=False)
         await session.abort_transaction()
     assert isinstance(outcome, ImportBusy)
     assert list(await users_by_local_part(auth, domain)) == ["ada"]
-    again = await import_users(auth, user_csv(domain, {"ben": "Ben"}), dry_run=False)
+    again = await import_users(auth, user_csv(domain, {"ben": "Ben"}, "5a"), dry_run=False)
     assert again == ImportResult(1, 0, 0, dry_run=False)
 
 
@@ -151,7 +172,7 @@ async def test_of_two_concurrent_first_imports_one_is_written(servers: EmbeddedS
 async def test_users_without_search_words_get_them_at_the_next_start(
     auth: Auth, mongo_url: str, domain: str
 ) -> None:
-    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}, "5a"), dry_run=False)
     client: AsyncMongoClient[Document] = AsyncMongoClient(mongo_url)
     async with client:
         users = client.get_default_database()["users"]
@@ -182,7 +203,7 @@ async def test_an_import_lists_accounts_that_registered_themselves_and_leaves_th
     auth: Auth, domain: str
 ) -> None:
     eve = (await squat(auth, f"ada@{domain}")).user
-    body = user_csv(domain, {"ada": "Ada", "ben": "Ben"})
+    body = user_csv(domain, {"ada": "Ada", "ben": "Ben"}, "5a")
     registered = (SelfRegisteredAccount(2, replace(eve, self_registered=True)),)
     for dry_run in (True, False):
         outcome = await import_users(auth, body, dry_run=dry_run)
@@ -208,7 +229,7 @@ async def test_a_claim_locks_out_the_user_who_registered_the_account(
         team = created.team
         assert await repositories.teams.insert(replace(team, members=(*team.members, *others)))
 
-    body = user_csv(domain, {"ada": "Ada"})
+    body = user_csv(domain, {"ada": "Ada"}, "5a")
     assert await import_users(auth, body, dry_run=False, choices=CLAIM_ALL) == ImportResult(
         0, 0, 0, dry_run=False, claimed=1
     )
@@ -232,7 +253,7 @@ async def test_a_claim_locks_out_the_user_who_registered_the_account(
     accepted = await set_password(auth, invitation.token, NEW_PASSWORD)
     assert isinstance(accepted, SignedInSession)
     assert (accepted.user.name, accepted.user.groups) == ("Ada", ("5a",))
-    again = await import_users(auth, user_csv(domain, {"ada": "Ada B."}), dry_run=False)
+    again = await import_users(auth, user_csv(domain, {"ada": "Ada B."}, "5a"), dry_run=False)
     assert again == ImportResult(0, 1, 0, dry_run=False)
 
 
@@ -240,7 +261,7 @@ async def test_a_vouch_gives_the_groups_of_the_line_and_locks_nobody_out(
     auth: Auth, domain: str
 ) -> None:
     session = await squat(auth, f"ada@{domain}")
-    body = user_csv(domain, {"ada": "Ada"})
+    body = user_csv(domain, {"ada": "Ada"}, "5a")
     outcome = await import_users(
         auth, body, dry_run=False, choices=Choices({2: Choice.VOUCH}, Choice.CLAIM)
     )
@@ -271,7 +292,7 @@ async def test_one_stranger_among_honest_pupils_is_locked_out_alone(
 
 async def test_a_file_of_an_organizer_vouches_but_does_not_claim(auth: Auth, domain: str) -> None:
     await squat(auth, f"ada@{domain}")
-    body = user_csv(domain, {"ada": "Ada"})
+    body = user_csv(domain, {"ada": "Ada"}, "5a")
     organizer = Caller((await insert_user(auth)).id, Role.ORGANIZER, "session", auth.now())
     refused = await import_users(auth, body, dry_run=True, choices=CLAIM_ALL, caller=organizer)
     assert isinstance(refused, InvalidUserFile)
@@ -284,7 +305,9 @@ async def test_a_file_of_an_organizer_vouches_but_does_not_claim(auth: Auth, dom
 
 async def test_the_log_has_a_claim(auth: Auth, repositories: Repositories, domain: str) -> None:
     eve = (await squat(auth, f"ada@{domain}")).user
-    await import_users(auth, user_csv(domain, {"ada": "Eve"}), dry_run=False, choices=CLAIM_ALL)
+    await import_users(
+        auth, user_csv(domain, {"ada": "Eve"}, "5a"), dry_run=False, choices=CLAIM_ALL
+    )
     page = await repositories.audit_log.page(AuditFilter(user_id=eve.id), 10, None, auth.now())
     (entry,) = page.items
     edits = {(edit.field, edit.before, edit.after) for edit in entry.edits}

@@ -180,6 +180,15 @@ def test_an_account_has_an_address_or_a_user_name() -> None:
     ]
 
 
+def test_a_line_with_the_user_of_another_line_names_that_one() -> None:
+    invalid = parse("email\na@x.org\nb@x.org\nA@x.org\nb@x.org\n a@X.org\n")
+    assert isinstance(invalid, InvalidUserFile)
+    assert [(each.lines, each.values, each.message) for each in invalid.problems] == [
+        ((4, 6), {"line": 2}, "Line 2 has the same user."),
+        ((5,), {"line": 3}, "Line 3 has the same user."),
+    ]
+
+
 def test_a_subject_is_as_the_file_has_it_and_a_blank_cell_has_none() -> None:
     rows = parse("Subject;E-Mail\n school:aB:1 ;a@x.org\n ;b@x.org\n")
     assert isinstance(rows, tuple)

@@ -1,9 +1,13 @@
 """Lists of holidays over GraphQL, and the series and courses that skip their days."""
 
 import asyncio
+import json
 import secrets
 from typing import Any
 
+import pytest
+
+from slotlock.domain.schedule.holiday_files import MAX_ICS_LENGTH
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.fixtures import Two
 from tests.support.clients.series import MONDAY_TIMES, start_times
@@ -40,6 +44,10 @@ HOLIDAYS = [
     {"first": "2031-03-24", "name": "Inspection"},
     {"first": "2031-03-31", "last": "2031-04-04", "name": "Spring"},
 ]
+ICS = (
+    "BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nBEGIN:VEVENT\nUID:1\n"
+    "DTSTART;VALUE=DATE:20311225\nSUMMARY:Christmas\nEND:VEVENT\nEND:VCALENDAR\n"
+)
 YOGA = {"title": "Yoga", "timeZone": "Europe/Berlin"}
 TIMETABLE = {
     "first": "2031-03-17",
@@ -67,14 +75,10 @@ async def test_a_list_is_created_changed_deleted_and_in_the_audit_log(clients: T
     assert created["holidays"][0] == {**HOLIDAYS[0], "last": "2031-03-24"}
     again = await create_list(organizer, name=name.upper())
     assert (again["code"], again["fields"]) == ("INVALID_INPUT", [{"field": "name"}])
-    ics = (
-        "BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nBEGIN:VEVENT\nUID:1\n"
-        "DTSTART;VALUE=DATE:20311225\nSUMMARY:Christmas\nEND:VEVENT\nEND:VCALENDAR\n"
-    )
-    changed = await organizer.execute(UPDATE, input={"holidayListId": created["id"], "ics": ics})
+    changed = await organizer.execute(UPDATE, input={"holidayListId": created["id"], "ics": ICS})
     christmas = {"first": "2031-12-25", "last": "2031-12-25", "name": "Christmas"}
     assert changed == {**created, "holidays": [christmas]}
-    both = {"name": new_name(), "ics": ics, "holidays": HOLIDAYS}
+    both = {"name": new_name(), "ics": ICS, "holidays": HOLIDAYS}
     assert await organizer.error_code(CREATE, input=both) == "BAD_USER_INPUT"
     other = await create_list(organizer)
     renamed = {"holidayListId": other["id"], "name": name}
@@ -119,6 +123,29 @@ async def test_changes_of_the_name_and_of_the_holidays_at_once_both_happen(clien
     await asyncio.gather(*(organizer.execute(UPDATE, input=each) for each in named))
     after = await organizer.execute(UPDATE, input={"holidayListId": created["id"]})
     assert (after["name"], after["holidays"][0]["first"]) == (name, "2031-05-01")
+
+
+@pytest.mark.parametrize("is_ascii", [True, False])
+async def test_the_longest_file_fits_in_a_request_of_an_organizer_however_it_is_written(
+    clients: Two, is_ascii: bool
+) -> None:
+    """JSON in ASCII has 12 bytes for a character beyond the basic plane."""
+
+    async def send(client: GraphQLTestClient, length: int) -> tuple[int, str | None]:
+        ics = ICS.replace("PRODID:x", "PRODID:" + "\N{SUN WITH FACE}" * (length - len(ICS) + 1))
+        assert len(ics) == length
+        body = {"query": CREATE, "variables": {"input": {"name": new_name(), "ics": ics}}}
+        content = json.dumps(body, ensure_ascii=is_ascii).encode()
+        headers = {**client.headers, "Content-Type": "application/json"}
+        response = await client.http.post(f"{client.url}/graphql", content=content, headers=headers)
+        data = response.json().get("data")
+        return response.status_code, data and data["createHolidayList"]["__typename"]
+
+    ada, organizer = clients
+    assert await send(organizer, MAX_ICS_LENGTH) == (200, "HolidayList")
+    assert await send(organizer, MAX_ICS_LENGTH + 1) == (200, "InvalidInput")
+    assert await send(organizer, 11 * MAX_ICS_LENGTH) == (413, None)
+    assert await send(ada, MAX_ICS_LENGTH) == (413, None)
 
 
 async def test_a_series_and_new_dates_skip_the_holidays_of_a_list_and_name_them(

@@ -1,4 +1,4 @@
-"""Lists by time: bookings, campaigns and the slots of a series, in each order and filter."""
+"""Lists by time, in each order and filter: bookings, waiting list entries, campaigns, series."""
 
 import secrets
 from datetime import timedelta
@@ -22,6 +22,7 @@ PAGE = "pageInfo { hasNextPage endCursor }"
 MY_BOOKINGS = f"""query({VARIABLES}) {{
   myBookings({ARGUMENTS}) {{ totalCount nodes {{ slot {{ title }} }} {PAGE} }}
 }}"""
+MY_WAITLIST_ENTRIES = MY_BOOKINGS.replace("myBookings", "myWaitlistEntries")
 CAMPAIGNS = f"""query({VARIABLES}) {{ campaigns({ARGUMENTS}) {{ nodes {{ name }} {PAGE} }} }}"""
 SERIES = f"""query($id: ID!, {VARIABLES}) {{ node(id: $id) {{ ... on SlotSeries {{
   slots({ARGUMENTS}) {{ totalCount nodes {{ id }} {PAGE} }}
@@ -68,6 +69,31 @@ async def test_the_first_bookings_are_those_that_are_not_over(clients: Three) ->
         found = await ada.all_nodes(MY_BOOKINGS, order=order, filter=wanted)
         assert [each["slot"]["title"] for each in found] == expected, (order, wanted)
         page = await ada.execute(MY_BOOKINGS, order=order, filter=wanted)
+        assert page["totalCount"] == len(expected)
+
+
+async def test_the_entries_in_waiting_lists_have_the_same_orders_and_filter(clients: Three) -> None:
+    ada, ben, organizer = clients
+    times = {"today": 2, "tomorrow": 24, "next week": 168}
+    for title, begin in times.items():
+        bounds = {"startTime": hours_from_now(begin), "endTime": hours_from_now(begin + 1)}
+        slot_id = await organizer.add_slot(title=title, **bounds)
+        await ben.book_slot(slot_id)
+        await ada.join(slot_id)
+    in_order = list(times)
+    for order, wanted, expected in [
+        ("UPCOMING_FIRST", None, in_order),
+        ("START_ASC", {}, in_order),
+        ("START_DESC", {}, in_order[::-1]),
+        ("START_DESC", {"startsFrom": hours_from_now(4)}, ["next week", "tomorrow"]),
+        ("START_ASC", {"startsBefore": hours_from_now(30)}, ["today", "tomorrow"]),
+        ("START_ASC", {"endsBefore": hours_from_now(30)}, ["today", "tomorrow"]),
+        ("UPCOMING_FIRST", {"endsBefore": hours_from_now(0)}, []),
+    ]:
+        variables = {"order": order, "filter": wanted}
+        found = await ada.all_nodes(MY_WAITLIST_ENTRIES, **variables)
+        assert [each["slot"]["title"] for each in found] == expected, (order, wanted)
+        page = await ada.execute(MY_WAITLIST_ENTRIES, **variables)
         assert page["totalCount"] == len(expected)
 
 

@@ -168,6 +168,16 @@ async def test_the_front_rejects_too_large_a_body_and_closes(direct: Responses) 
     assert (status, code_of(body)) == (413, "LIMIT_EXCEEDED")
 
 
+async def test_the_front_accepts_a_larger_body_of_an_organizer(
+    direct: Responses, servers: EmbeddedServers
+) -> None:
+    async with auth_for_database(database_url(servers, "checks")) as auth:
+        organizer = await sign_in_new_user(auth, Role.ORGANIZER)
+    status, body = await direct(variables={"a": "x" * MAX_BODY}, token=organizer)
+    assert status == 200
+    assert body["data"]["me"]["id"]
+
+
 async def test_the_front_rejects_an_ended_session_and_counts_each_response(
     direct: Responses, servers: EmbeddedServers
 ) -> None:

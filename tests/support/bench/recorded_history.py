@@ -10,7 +10,7 @@ import gzip
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,15 +86,20 @@ def trimmed(directory: Path) -> RecordedHistory:
             for line in versions
             if line["id"] not in dropped and line["document"].get("slot") not in dropped
         ],
-        [
+        numbered(
             line
             for line in read_lines(directory / FENCES)
             if not any(slot in line["key"] for slot in dropped) and "idempotency" not in line["key"]
-        ],
+        ),
         list(read_lines(directory / FAULTS)),
         [line for line in read_lines(directory / WATCHED) if line.get("slot") not in dropped],
         json.loads((directory / RUN).read_text()),
     )
+
+
+def numbered(grants: Iterable[Json]) -> list[Json]:
+    """Return grants with numbers, as if there were no others."""
+    return [{**grant, "number": number} for number, grant in enumerate(grants, 1)]
 
 
 def _is_recorded(operation: Json) -> bool:

@@ -13,13 +13,17 @@ from tests.support.clients.client import GraphQLTestClient, Json
 CLAIM_ALL = Choices(others=Choice.CLAIM)
 
 
-def user_csv(domain: str, names: dict[str, str], groups: str = "5a") -> bytes:
-    """Return a file of users, given by the local part of their e-mail address and their name."""
+def user_csv(domain: str, names: dict[str, str], groups: str = "") -> bytes:
+    """Return a file of users, given by the local part of their e-mail address and their name.
+
+    By default they are in a group that users of no other domain are in.
+    """
+    groups = groups or f"5a {domain}"
     lines = [f"{local_part}@{domain},{name},{groups}" for local_part, name in names.items()]
     return "\n".join(["email,name,groups", *lines]).encode()
 
 
-def generated_user_csv(domain: str, count: int, groups: str = "5a") -> bytes:
+def generated_user_csv(domain: str, count: int, groups: str = "") -> bytes:
     """Return a file of this many users, all in the same groups."""
     return user_csv(domain, {f"person{number}": "Somebody" for number in range(count)}, groups)
 

@@ -208,7 +208,6 @@ async def run_list_queries(slots: SlotRepository) -> None:
     """Read lists of slots in every way."""
     now = utc_now()
     listed = build_slot(id=new_slot_id()).slot
-    position = Position(listed.start, new_slot_id())
     for order in SlotOrder:
         after = order.position_of(listed)
         for slot_filter in [
@@ -230,9 +229,8 @@ async def run_list_queries(slots: SlotRepository) -> None:
     for page in time_pages(now):
         await slots.count_of_user(ADA, page.wanted, now)
         await slots.page_of_user(ADA, page, now, EVERYTHING)
-    await slots.count_of_waiting_user(ADA)
-    await slots.page_of_waiting_user(ADA, 10, None, now, EVERYTHING)
-    await slots.page_of_waiting_user(ADA, 10, position, now, NOTHING)
+        await slots.count_of_waiting_user(ADA, page.wanted, now)
+        await slots.page_of_waiting_user(ADA, page, now, NOTHING)
     await slots.find_of_user(ADA, Meeting(listed.start, listed.end), 10, now, NOTHING)
 
 
@@ -491,6 +489,7 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         assert plan.membership is not None
         assert len(plan.membership.returned) == back
         assert await imports.commit(plan, snapshot, now) is ImportAttempt.WRITTEN
+        await imports.find_leavers(names, ["5a"])
         await imports.find_future_bookings(plan.membership.gone, now)
     for group, after in ((None, None), ("5b", None), (None, emails[0]), ("5b", emails[0])):
         await invitations.find_invitable(group, list(Role), 10, after, mailed_before=now)

@@ -189,9 +189,12 @@ class SlotRepository:
         query = {"bookings.user": ObjectId(user_id)}
         return await self._slot_lists.count(time_query(query, wanted, as_of))
 
-    async def count_of_waiting_user(self, user_id: UserId) -> int | None:
+    async def count_of_waiting_user(
+        self, user_id: UserId, wanted: TimeFilter, as_of: datetime
+    ) -> int | None:
         """Return the number of slots on whose waitlists a user is."""
-        return await self._slot_lists.count({"waitlist.user": ObjectId(user_id)})
+        query = {"waitlist.user": ObjectId(user_id)}
+        return await self._slot_lists.count(time_query(query, wanted, as_of))
 
     async def count_of_series(
         self, series_id: SeriesId, wanted: TimeFilter, as_of: datetime, *, include_hidden: bool
@@ -228,17 +231,13 @@ class SlotRepository:
     async def page_of_waiting_user(
         self,
         user_id: UserId,
-        first: int,
-        after: Position | None,
+        page: TimePage,
         now: datetime,
         selection: SlotSelection,
     ) -> Page[ReadableSlot]:
-        """Return the next `first` slots on whose waitlists a user is, by start."""
+        """Return a page of the slots on whose waitlists a user is."""
         query: Document = {"waitlist.user": ObjectId(user_id)}
-        order = SlotOrder.START_ASC
-        return await self._slot_lists.read(
-            SlotListRequest(query, order, first, after, now, selection, user_id)
-        )
+        return await self._page_by_time(query, page, now, selection, user_id)
 
     async def find_of_user(
         self,

@@ -7,7 +7,7 @@ the second one plans again. MongoDB also reports a write conflict if its cache i
 other writer; see FAILED.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from enum import Enum, auto
@@ -59,6 +59,8 @@ from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSyn
 
 # Encoding a batch blocks the event loop.
 IMPORT_BATCH_SIZE = 500
+# A file of a few new pupils leaves out all others of their classes.
+MAX_LEAVERS = 1_000
 TOO_LARGE_FOR_CACHE = 388
 # Interrupted by its time limit, or aborted by MongoDB, for which there are three codes.
 TIMEOUT_CODES = {50, 251, 262, 290}
@@ -151,6 +153,21 @@ class UserImportWriter:
                     banned_by_sync.add(user.id)
         version = document["version"] if document else 0
         return UserSnapshot(version, users, frozenset(managed), frozenset(banned_by_sync), linked)
+
+    @limited_listing
+    async def find_leavers(self, login_names: Sequence[str], groups: Iterable[str]) -> list[User]:
+        """Return members of these groups with other login names, by login name.
+
+        There are at most `MAX_LEAVERS`, and no banned or erased users.
+        """
+        query: Document = {
+            "groups": {"$in": list(groups)},
+            "email": {"$nin": login_names},
+            "role": Role.MEMBER.value,
+            "banned": None,
+        }
+        found = self._users.find(query, PUBLIC_FIELDS).sort("email", 1).limit(MAX_LEAVERS)
+        return [to_user(document) async for document in found]
 
     @limited_listing
     async def find_future_bookings(

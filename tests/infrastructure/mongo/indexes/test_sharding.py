@@ -50,6 +50,9 @@ READS_OF_ALL_SHARDS = {
         "slots: _id start waitlist.user",
         "slots: start waitlist.user",
         "slots: waitlist.user",
+        "slots: end waitlist.user",
+        "slots: _id end start waitlist.user",
+        "slots: end start waitlist.user",
     },
     "rules across slots: one choice, no overlap, limits of a campaign": {
         "slots: bookings.user choiceGroup status",

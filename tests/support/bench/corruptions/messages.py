@@ -7,6 +7,12 @@ from itertools import pairwise
 from bench.faults.checker.disturbances import Disturbances
 from bench.faults.checker.promises.watchers import STALE_S
 from bench.faults.history import Json
+from slotlock.infrastructure.redis.keys import (
+    HOLD_SWEEPER_LOCK,
+    PARTITIONS,
+    admission_lock,
+    lock_keys,
+)
 from tests.support.bench.corruptions.places import (
     NEW_ID,
     answers,
@@ -15,7 +21,7 @@ from tests.support.bench.corruptions.places import (
     slot_of,
     states_by_session,
 )
-from tests.support.bench.recorded_history import RecordedHistory
+from tests.support.bench.recorded_history import RecordedHistory, numbered
 
 
 def _ticket_answers(history: RecordedHistory, outcome: str) -> dict[str, list[Json]]:
@@ -56,12 +62,25 @@ def never_answer_a_ticket(history: RecordedHistory, rng: random.Random) -> None:
         shown.update(status="QUEUED", outcome=None)
 
 
-def drop_the_fences_of_a_lock(history: RecordedHistory, rng: random.Random) -> None:
-    """Lose every token of a lock whose slot was written many times."""
+def write_without_a_lock(history: RecordedHistory, rng: random.Random) -> None:
+    """Never take the lock of a slot that was written many times."""
     lines = lines_by_slot(history)
     slots = sorted(lines, key=lambda slot: len(lines[slot]))[-2:]
     slot = rng.choice(slots)
-    history.fences = [grant for grant in history.fences if slot not in grant["key"]]
+    history.fences = numbered(grant for grant in history.fences if slot not in grant["key"])
+
+
+def work_without_a_lock(history: RecordedHistory, rng: random.Random) -> None:
+    """Never take the lock of the hold sweeper or of a partition of the queue."""
+    name = rng.choice([HOLD_SWEEPER_LOCK, *map(admission_lock, range(PARTITIONS))])
+    key = lock_keys(name).lock
+    history.fences = numbered(grant for grant in history.fences if grant["key"] != key)
+
+
+def drop_the_fences_of_a_lock(history: RecordedHistory, rng: random.Random) -> None:
+    """Lose every token of any lock."""
+    key = rng.choice(sorted({grant["key"] for grant in history.fences}))
+    history.fences = [grant for grant in history.fences if grant["key"] != key]
 
 
 def let_a_fence_fall(history: RecordedHistory, rng: random.Random) -> None:

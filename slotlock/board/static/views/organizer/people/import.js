@@ -2,9 +2,10 @@
 /** Import people from a file: first what would happen, then it happens. */
 import { codeOf, me } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon, notice, section } from "../../../parts.js";
+import { askOnce, button, icon, notice, section } from "../../../parts.js";
 import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post } from "../files.js";
+import { answer, why } from "../forms/actions.js";
 import { about, back, messageOf, userLink } from "./parts.js";
 import { isWorkbook, workbookToCsv } from "./xlsx.js";
 
@@ -93,6 +94,29 @@ export function openImport() {
     ]);
   }
 
+  /** Ban those whom the file leaves out, as a sync does. */
+  async function ban() {
+    const { leavers } = report;
+    while (leavers.length) {
+      const { code, ...refusal } = await answer("banUser", { id: leavers[0].userId, reason: t("people.leaverReason") });
+      if (code && code !== "USER_NOT_FOUND") {
+        error = why({ code, ...refusal });
+        break;
+      }
+      leavers.shift();
+    }
+    redraw();
+  }
+
+  function leaversPart() {
+    const count = { count: report.leavers.length, shown: number(report.leavers.length) };
+    return section("leavers", t("people.part.leavers"), [
+      h("p", { class: "soft" }, t("people.leavers")),
+      h("ul", { class: "frame list" }, report.leavers.map((/** @type {any} */ each) => h("li", { "data-key": each.userId }, about(userLink({ id: each.userId }, h("strong", null, each.name)), [each.email, each.groups.join(", ")])))),
+      !report.dryRun && askOnce("ban leavers", "final", { label: t("people.banLeavers", count), question: t("people.banHelp"), yes: t("people.part.ban"), no: t("form.back") }, ban),
+    ]);
+  }
+
   function problemsPart() {
     return section("problems", t("people.problems", { count: problemCount, shown: number(problemCount) }), [
       h("p", { class: "soft" }, t("people.problemsHelp")),
@@ -104,7 +128,7 @@ export function openImport() {
   }
 
   function result() {
-    const { dryRun, ignoredColumns, selfRegistered } = report;
+    const { dryRun, ignoredColumns, leavers, selfRegistered } = report;
     const changes = report.created + report.updated + [...choices.values()].filter(Boolean).length;
     return [
       dryRun
@@ -113,6 +137,7 @@ export function openImport() {
       counts(),
       ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: ignoredColumns.join(", ") })),
       selfRegistered.length > 0 && registeredPart(),
+      leavers.length > 0 && leaversPart(),
       dryRun && (changes
         ? h("p", null, button("big", t(isSending ? "people.importing" : "people.importNow", { count: changes, shown: number(changes) }), () => send(false), { "aria-disabled": isSending && "true" }))
         : !selfRegistered.length && notice("", "tick", t("people.nothingToDo"))),
