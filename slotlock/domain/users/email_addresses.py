@@ -66,7 +66,6 @@ def normalize_email(email: str) -> str | None:
         valid = validate_email(email, check_deliverability=False, globally_deliverable=False)
     except EmailNotValidError:
         return None
-    # lower() can leave NFC: J\u030c has no composed form, but j\u030c has one. The domain is in
-    # its only form (IDNA 2008), which lower() would change for Cherokee.
-    normalized = f"{normalize_nfc(valid.local_part.lower())}@{valid.domain}"
+    # lower() can leave NFC: J\u030c has no composed form, but j\u030c has one.
+    normalized = normalize_nfc(valid.normalized.lower())
     return None if _INVISIBLE_CHARACTERS.search(normalized) else normalized
