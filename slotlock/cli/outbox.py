@@ -3,18 +3,20 @@
 import asyncio
 import secrets
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from datetime import datetime
 
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.deployment import CommandError, settings_with_mongodb
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
-from slotlock.domain.notifications.outbox import OutboxEntry, OutboxEntryQueued, OutboxState
+from slotlock.domain.notifications.outbox import OutboxEntry, OutboxState
 from slotlock.domain.shared.text import format_in_zone
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.infrastructure.mongo.client import open_database
 from slotlock.infrastructure.mongo.clock import MongoClock, mongo_clock
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter, OutboxRepository
-from slotlock.services.notifications.outbox_retry import retry_entry
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.services.notifications.outbox_retry import retry_entry, retry_unsent
 
 POLL_S = 0.2
 SEND_TIMEOUT_S = 30.0
@@ -29,8 +31,13 @@ def define_outbox(parser: ArgumentParser) -> None:
     listing.add_argument("--state", type=OutboxState, choices=list(OutboxState))
     listing.add_argument("--limit", type=_parse_limit, default=100, help="default 100")
     listing.set_defaults(action=_list)
-    retrying = outbox.add_parser("retry", help="send what failed once more")
-    retrying.add_argument("entry", nargs="?", help="an id from `list`; default: all that failed")
+    retrying = outbox.add_parser(
+        "retry", help="send what failed, or had an undeliverable address, once more"
+    )
+    retrying.add_argument("entry", nargs="?", help="an id from `list`; default: all of these")
+    retrying.add_argument(
+        "--since", type=_parse_time, help="only what happened since then, as 2026-09-01T08:00Z"
+    )
     retrying.set_defaults(action=_retry)
     testing = outbox.add_parser("send-test", help="send a mail, and print what the server responds")
     testing.add_argument("address")
@@ -43,6 +50,16 @@ def _parse_limit(text: str) -> int:
     return int(text)
 
 
+def _parse_time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise ArgumentTypeError("a time with an offset, such as 2026-09-01T08:00+02:00")
+    return time
+
+
 def _run(args: Namespace) -> None:
     asyncio.run(_act(settings_with_mongodb(), args))
 
@@ -52,33 +69,33 @@ async def _act(settings: Settings, args: Namespace) -> None:
         open_database(settings.mongo_url or "") as database,
         mongo_clock(database, settings.max_clock_skew_s) as clock,
     ):
-        await args.action(OutboxRepository(database), clock, args)
+        await args.action(Repositories(database), clock, args)
 
 
-async def _list(outbox: OutboxRepository, _clock: MongoClock, args: Namespace) -> None:
-    for entry in (await outbox.page(OutboxFilter(state=args.state), args.limit)).items:
+async def _list(repositories: Repositories, _clock: MongoClock, args: Namespace) -> None:
+    for entry in (await repositories.outbox.page(OutboxFilter(state=args.state), args.limit)).items:
         print(_format(entry))
 
 
-async def _retry(outbox: OutboxRepository, clock: MongoClock, args: Namespace) -> None:
+async def _retry(repositories: Repositories, clock: MongoClock, args: Namespace) -> None:
+    outbox, users = repositories.outbox, repositories.users
     if args.entry is not None:
-        if isinstance(await retry_entry(outbox, args.entry, clock.now()), InvalidInput):
+        if isinstance(await retry_entry(outbox, users, args.entry, clock.now()), InvalidInput):
             raise CommandError(
                 f"{args.entry} cannot be sent again: it was sent, or had a secret that was deleted"
             )
         print(f"queued: {args.entry}")
         return
-    failed = (await outbox.page(OutboxFilter(state=OutboxState.FAILED), PAGE_SIZE)).items
-    outcomes = [await retry_entry(outbox, each.id, clock.now()) for each in failed]
-    queued = sum(isinstance(each, OutboxEntryQueued) for each in outcomes)
-    print(f"queued: {queued} of {len(failed)}")
+    chosen = OutboxFilter(since=args.since)
+    queued = await retry_unsent(outbox, users, chosen, clock.now(), PAGE_SIZE)
+    print(f"queued: {queued}")
 
 
-async def _send_test(outbox: OutboxRepository, clock: MongoClock, args: Namespace) -> None:
+async def _send_test(repositories: Repositories, clock: MongoClock, args: Namespace) -> None:
     address = normalize_email(args.address)
     if address is None:
         raise CommandError(f"{args.address} is not an email address")
-    now = clock.now()
+    now, outbox = clock.now(), repositories.outbox
     test = direct_mail(TEST, address, secrets.token_hex(8), now, recipient=address)
     await outbox.insert([test], now)
     try:

@@ -13,6 +13,7 @@ from pymongo.errors import PyMongoError
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.doctor.finding import Finding, fail, ok, warning
 from slotlock.domain.notifications.outbox import OutboxState
+from slotlock.domain.shared.text import format_in_zone
 from slotlock.infrastructure.mail.addresses import (
     MailServerAddress,
     parse_sender,
@@ -20,8 +21,9 @@ from slotlock.infrastructure.mail.addresses import (
     with_ascii_domain,
 )
 from slotlock.infrastructure.mail.mail_server import MailServer, describe_error
+from slotlock.infrastructure.mail.responses import SERVER_REFUSES
 from slotlock.infrastructure.mongo.client import open_database
-from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
+from slotlock.infrastructure.mongo.repositories import Repositories
 
 DNS_TIMEOUT_S = 5.0
 # As in deploy/monitoring/prometheus-rules.yml.
@@ -31,8 +33,8 @@ MAX_AGE = timedelta(hours=1)
 async def check_mail(settings: Settings) -> AsyncIterator[Finding]:
     """Yield a finding for each check."""
     url = settings.smtp_url.get_secret_value() if settings.smtp_url else ""
-    yield await _check_server(parse_smtp_url(url))
     sender = with_ascii_domain(parse_sender(settings.mail_from or "").address)
+    yield await _check_server(parse_smtp_url(url), sender)
     async for finding in check_sender(sender.rpartition("@")[2]):
         yield finding
     if settings.public_url is None:
@@ -42,15 +44,17 @@ async def check_mail(settings: Settings) -> AsyncIterator[Finding]:
         yield await _check_outbox(settings.mongo_url)
 
 
-async def _check_server(address: MailServerAddress) -> Finding:
+async def _check_server(address: MailServerAddress, sender: str) -> Finding:
     where = f"{address.host}:{address.port}"
     try:
-        await MailServer(address).check()
-    except (OSError, SMTPException) as error:
-        advice = "start it, or correct SLOTLOCK_SMTP_URL; mails wait meanwhile"
+        await MailServer(address).check(sender)
+    except (OSError, SMTPException, ValueError) as error:
+        advice = (
+            "start it, or correct SLOTLOCK_SMTP_URL or SLOTLOCK_MAIL_FROM; mails wait meanwhile"
+        )
         return fail("mail server", f"{where}: {describe_error(error)}", advice)
     signed_in = " and the sign-in" if address.username else ""
-    return ok("mail server", f"{where} accepts the connection{signed_in}")
+    return ok("mail server", f"{where} accepts the connection{signed_in} and the sender")
 
 
 async def check_sender(domain: str, resolver: Resolver | None = None) -> AsyncIterator[Finding]:
@@ -99,13 +103,21 @@ async def _check_outbox(mongo_url: str) -> Finding:
     check = "mail outbox"
     try:
         async with open_database(mongo_url) as database:
-            outbox = OutboxRepository(database)
+            outbox, users = Repositories(database).outbox, Repositories(database).users
             oldest, counts = await outbox.find_oldest(), await outbox.count_unsent()
+            refused = await outbox.find_note(SERVER_REFUSES)
+            marked = await users.count_undeliverable()
     except PyMongoError:
         return warning(check, "unknown without MongoDB", "see MongoDB above")
     age = datetime.now(UTC) - oldest if oldest else timedelta()
     waits = f"{counts[OutboxState.QUEUED]} wait, the oldest for {int(age.total_seconds())} s"
     found = f"{waits if oldest else 'nothing waits'}; {counts[OutboxState.FAILED]} failed"
+    if marked.count and marked.first_at:
+        since = format_in_zone(marked.first_at)
+        found += f"; {marked.count} addresses are undeliverable, the first since {since}"
+    if refused:
+        advice = "correct the account, the sender or the relay: the mails wait meanwhile"
+        return warning(check, f"{found}; {refused}", advice)
     if age > MAX_AGE:
         advice = "`slotlock outbox list` prints the reasons; does `slotlock worker` run?"
         return warning(check, found, advice)

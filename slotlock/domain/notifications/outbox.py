@@ -20,6 +20,8 @@ LEASE = timedelta(minutes=2)
 MAX_RETRIED = 1000
 OUTAGE_DELAY = timedelta(minutes=1)
 MAX_NOTE_CHARS = 500
+# Why a mail was suppressed that can be sent again, once its address works.
+UNDELIVERABLE = "the address is undeliverable"
 
 
 class Channel(StrEnum):
@@ -85,21 +87,26 @@ class OutboxEntry:
     @property
     def can_retry(self) -> bool:
         """Whether it failed, or waits after an attempt, and what it says is there."""
-        if self.state is OutboxState.FAILED:
+        if self.state is OutboxState.FAILED or self.is_suppressed_by_mark:
             return not self.is_confidential
         return self.state is OutboxState.QUEUED and self.attempts > 0
+
+    @property
+    def is_suppressed_by_mark(self) -> bool:
+        """Whether it was not sent because its address was undeliverable."""
+        return self.state is OutboxState.SUPPRESSED and self.note == UNDELIVERABLE
 
 
 @outcome
 class OutboxEntryQueued:
-    """An entry that had failed, or waited for its next attempt, is sent at once."""
+    """An entry that was not sent, or waited for its next attempt, is sent at once."""
 
     entry: OutboxEntry = shown("The entry; others that are one mail with it are sent with it.")
 
 
 @outcome
 class OutboxEntriesQueued:
-    """Entries that had failed are sent again."""
+    """Entries that were not sent are sent again."""
 
     count: int = shown("How many, at most 1000.")
 

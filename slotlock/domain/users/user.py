@@ -46,6 +46,15 @@ class MailTopic(StrEnum):
 
 
 @value_object
+class UndeliverableCount:
+    """How many addresses of users are undeliverable; the first and the last since then."""
+
+    count: int
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+
+
+@value_object
 class User:
     """A user account. Imported users have no password until they set one.
 

@@ -23,7 +23,7 @@ from slotlock.graphql.core.outcomes import Result, ResultView, register_value
 from slotlock.graphql.slots.slot_types import Slot, load_slot
 from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter, OutboxRepository
-from slotlock.services.notifications.outbox_retry import retry_entry, retry_failed
+from slotlock.services.notifications.outbox_retry import retry_chosen, retry_entry
 
 
 @strawberry.type(description="A mail or a webhook call that was sent, is to be sent, or failed.")
@@ -49,8 +49,8 @@ class OutboxEntry:
         return entry.due_at if entry.done_at is None else None
 
     @field(
-        description="Whether `retryOutboxEntry` can send it again: it failed, or waits after an "
-        "attempt, and still has what it says."
+        description="Whether `retryOutboxEntry` can send it again: it failed, its address was "
+        "undeliverable, or it waits after an attempt, and it still has what it says."
     )
     def can_retry(entry: Parent[outbox.OutboxEntry]) -> bool:
         return entry.can_retry
@@ -110,8 +110,26 @@ async def _count(entries: OutboxRepository, chosen: OutboxFilter) -> int | None:
     return count if count <= MAX_COUNT else None
 
 
+@strawberry.type(description="How many addresses of users get no mail.")
+class UndeliverableAddresses:
+    count: int = field(description="How many are undeliverable: a mail server rejected them.")
+    first_at: datetime | None = field(description="When the first of them was; null without one.")
+    last_at: datetime | None = field(description="When the last of them was; null without one.")
+
+
 @strawberry.type
 class OutboxQueries:
+    @field(
+        description="How many users get no mail because their address is undeliverable. "
+        "Organizers only."
+    )
+    async def undeliverable_addresses(self, info: Info) -> UndeliverableAddresses:
+        info.context.require_organizer()
+        found = await info.context.services.users.count_undeliverable()
+        return UndeliverableAddresses(
+            count=found.count, first_at=found.first_at, last_at=found.last_at
+        )
+
     @field(
         description="The mails and webhook calls of the last 30 days, the newest first. Organizers "
         "only."
@@ -133,8 +151,9 @@ class OutboxQueries:
 @strawberry.type
 class OutboxMutations:
     @RETRY_OUTBOX_ENTRY.mutation(
-        "Send an entry that failed, or that waits for its next attempt, at once. What is sent with "
-        "it is one mail with it. Admins only."
+        "Send an entry that failed, whose address was undeliverable, or that waits for its next "
+        "attempt, at once. What is sent with it is one mail with it. The address of its user "
+        "counts as deliverable again. Admins only."
     )
     async def retry_outbox_entry(
         self,
@@ -142,17 +161,18 @@ class OutboxMutations:
         id: Annotated[strawberry.ID, argument(description="The entry.")],
     ) -> object:
         admin, services = info.context.require_admin(), info.context.services
-        outcome = await retry_entry(services.outbox, id, services.now())
+        outcome = await retry_entry(services.outbox, services.users, id, services.now())
         return RETRY_OUTBOX_ENTRY.present(outcome, ResultView(admin))
 
     @RETRY_FAILED.mutation(
-        "Send again what failed, at most 1000 entries that the filter finds, the newest first. "
-        "Those that `canRetry` excludes stay. Admins only."
+        "Send again what failed, or was suppressed because the address was undeliverable: at most "
+        "1000 entries that the filter finds, the newest first. Those that `canRetry` excludes "
+        "stay. The addresses of their users count as deliverable again. Admins only."
     )
     async def retry_failed_outbox_entries(
         self, info: Info, filter: OutboxFilterArgument = None
     ) -> object:
         admin, services = info.context.require_admin(), info.context.services
         chosen = filter.to_domain() if filter else OutboxFilter()
-        outcome = await retry_failed(services.outbox, chosen, services.now())
+        outcome = await retry_chosen(services.outbox, services.users, chosen, services.now())
         return RETRY_FAILED.present(outcome, ResultView(admin))

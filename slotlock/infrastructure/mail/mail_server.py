@@ -1,22 +1,67 @@
-"""The mail server that takes mails: its address, its connections, and what its responses mean."""
+"""The mail server that takes mails: its connections, and how long they wait for a response."""
 
 import asyncio
+import logging
 import socket
 import ssl
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from slotlock.domain.notifications.outbox import Delivery, OutboxState
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mail.addresses import MailServerAddress, with_ascii_domain
+from slotlock.infrastructure.mail.responses import (
+    Stage,
+    server_refuses,
+    to_delivery,
+    undeliverable,
+)
 
 if TYPE_CHECKING:
     from aiosmtplib import SMTP  # most commands send no mail
 
+log = logging.getLogger("slotlock.mail")
+
 TIMEOUT_S = 30.0
 # Mail servers limit the connections of a client, some to 20.
 MAX_CONNECTIONS = 10
+# Some mail servers ask others about a recipient, and these may hang. A recipient without a response
+# after some times the usual one, at least and at most these seconds, leaves its connection to other
+# mails: it waits on one of a few further connections, or is tried again later.
+USUAL_TIMES, MIN_PATIENCE_S, MAX_PATIENCE_S = 3.0, 1.5, 10.0
+MAX_SLOW_CONNECTIONS = 5
 # A server may close a connection after some mails, or some minutes at rest.
 MAX_MAILS_PER_CONNECTION = 100
 MAX_IDLE_S = 5.0
+WARNING_INTERVAL_S = 60.0
+
+
+@value_object
+class _Mail:
+    """A mail as it is sent; non-ASCII addresses need a server that knows SMTPUTF8 (RFC 6531)."""
+
+    content: bytes
+    sender: str
+    recipient: str
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the addresses."""
+        return "ascii" if self.sender.isascii() and self.recipient.isascii() else "utf-8"
+
+
+@value_object
+class _Connection:
+    """A connection that was signed in; `count` mails have been sent over it."""
+
+    client: "SMTP"
+    count: int = 0
+    used_at: float = 0.0
+
+
+class _ConnectionEndedError(Exception):
+    """The server ended a connection at rest, or took no further mail over it."""
 
 
 class MailServer:
@@ -24,68 +69,130 @@ class MailServer:
 
     def __init__(self, address: MailServerAddress) -> None:
         self._address = address
-        # Connections at rest, each with when it was used last and for how many mails.
-        self._idle: list[tuple[SMTP, float, int]] = []
+        self._idle: list[_Connection] = []
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._slow_room = asyncio.Semaphore(MAX_SLOW_CONNECTIONS)
+        # The moving average of the times until the server responds to a recipient.
+        self._usual_s = 0.0
+        self._warned_at = float("-inf")
         self._tls = ssl.create_default_context()  # to load it for each connection takes 18 ms
 
     async def close(self) -> None:
         """Close the connections that are at rest."""
         while self._idle:
-            self._idle.pop()[0].close()
+            self._idle.pop().client.close()
 
-    async def check(self) -> None:
-        """Connect, sign in and quit. Raises: OSError or SMTPException."""
+    async def check(self, sender: str) -> None:
+        """Connect, sign in, name a sender and quit. Raises: OSError, SMTPException, ValueError."""
         client = await self._connect()
-        await client.quit()
+        try:
+            await client.mail(with_ascii_domain(sender))
+            await client.quit()
+        finally:
+            client.close()
 
     async def send(self, message: bytes, sender: str, recipient: str) -> Delivery:
-        """Send a mail, and return what the server made of it. Raises: ValueError."""
+        """Send a mail, and return what the server made of it."""
+        mail = _Mail(message, with_ascii_domain(sender), with_ascii_domain(recipient))
+        delivery = replace(await self._send(mail), recipient=recipient)
+        if delivery.is_outage:
+            self._warn(delivery.note)
+        return delivery
+
+    async def _send(self, mail: _Mail) -> Delivery:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 await self._room.acquire()
         except TimeoutError:
-            return Delivery(OutboxState.QUEUED, "the mail server is slow", is_outage=True)
-        try:
-            return await self._send(message, sender, recipient)
-        finally:
-            self._room.release()
+            return server_refuses("it is slow")
+        with ExitStack() as place:
+            place.callback(self._room.release)
+            if idle := self._take_idle():
+                with suppress(_ConnectionEndedError):
+                    return await self._transact(mail, place, idle)
+            return await self._transact(mail, place, None)
 
-    async def _send(self, message: bytes, sender: str, recipient: str) -> Delivery:
+    async def _transact(self, mail: _Mail, place: ExitStack, idle: _Connection | None) -> Delivery:
+        """Send a mail over a connection that was at rest, or over a new one.
+
+        Raises: _ConnectionEndedError: the one at rest is of no use, and did not take the mail.
+        """
         from aiosmtplib import SMTPException
 
+        client, stage = idle.client if idle else None, Stage.CONNECTION
         try:
-            client, count = await self._acquire()
-        except (OSError, SMTPException) as error:
-            return Delivery(OutboxState.QUEUED, describe_error(error), is_outage=True)
-        address = with_ascii_domain(recipient)
-        options = [] if address.isascii() else ["SMTPUTF8"]
-        try:
-            _, response = await client.sendmail(sender, address, message, mail_options=options)
-        except (OSError, SMTPException) as error:
-            client.close()
-            return _failure(error, recipient)
+            if client is None:
+                client = await self._connect()
+            if mail.encoding != "ascii" and not client.supports_extension("smtputf8"):
+                client.close()
+                reason = "the mail server does not know SMTPUTF8"
+                return Delivery(OutboxState.FAILED, reason)
+            stage = Stage.SENDER
+            size = [f"SIZE={len(mail.content)}"] if client.supports_extension("size") else []
+            utf8 = ["SMTPUTF8"] if mail.encoding != "ascii" else []
+            await client.mail(mail.sender, options=[*size, *utf8], encoding=mail.encoding)
+            stage = Stage.RECIPIENT
+            await self._name_recipient(client, mail, place)
+            stage = Stage.CONTENT
+            _, response = await client.data(mail.content)
+        except (OSError, SMTPException, ValueError) as error:
+            if client is not None:
+                client.close()
+            if idle is not None and _has_ended(stage, error):
+                raise _ConnectionEndedError from error
+            return _failure(stage, error)
         except BaseException:
-            client.close()
+            if client is not None:
+                client.close()
             raise
-        if count < MAX_MAILS_PER_CONNECTION:
-            self._idle.append((client, asyncio.get_running_loop().time(), count))
-        else:
-            client.close()
-        return Delivery(OutboxState.SENT, response, recipient)
+        self._rest(client, idle.count + 1 if idle else 1)
+        return Delivery(OutboxState.SENT, response)
 
-    async def _acquire(self) -> "tuple[SMTP, int]":
-        """Return a connection, and how many mails it will have taken with the next one."""
+    async def _name_recipient(self, client: "SMTP", mail: _Mail, place: ExitStack) -> None:
+        """Name the recipient, and leave the place if that takes long.
+
+        Raises: OSError (TimeoutError if the mail has to give way), SMTPException or ValueError.
+        """
+        loop = asyncio.get_running_loop()
+        patience_s = min(max(USUAL_TIMES * self._usual_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
+        began_at = loop.time()
+        response = asyncio.ensure_future(client.rcpt(mail.recipient, encoding=mail.encoding))
+        try:
+            await asyncio.wait([response], timeout=patience_s)
+            if not response.done():
+                if self._slow_room.locked():
+                    reason = f"no response to the recipient within {patience_s:.1f} s"
+                    raise TimeoutError(reason)
+                await self._slow_room.acquire()
+                place.close()
+                place.callback(self._slow_room.release)
+                await asyncio.wait([response])
+            if not isinstance(response.exception(), OSError):
+                self._usual_s += (loop.time() - began_at - self._usual_s) / 8
+            await response
+        finally:
+            response.cancel()
+
+    def _take_idle(self) -> _Connection | None:
+        """Return a connection at rest, if one is open."""
         fresh_since = asyncio.get_running_loop().time() - MAX_IDLE_S
         while self._idle:
-            client, used_at, count = self._idle.pop()
-            if client.is_connected and used_at > fresh_since:
-                return client, count + 1
+            connection = self._idle.pop()
+            if connection.client.is_connected and connection.used_at > fresh_since:
+                return connection
+            connection.client.close()
+        return None
+
+    def _rest(self, client: "SMTP", count: int) -> None:
+        if count < MAX_MAILS_PER_CONNECTION:
+            now = asyncio.get_running_loop().time()
+            self._idle.append(_Connection(client, count, now))
+        else:
             client.close()
-        return await self._connect(), 1
 
     async def _connect(self) -> "SMTP":
-        from aiosmtplib import SMTP
+        """Return a new connection. Raises: OSError, SMTPException or ValueError."""
+        from aiosmtplib import SMTP, SMTPHeloError
 
         address = self._address
         client = SMTP(
@@ -101,38 +208,48 @@ class MailServer:
             timeout=TIMEOUT_S,
         )
         await client.connect()
+        try:
+            if client.is_ehlo_or_helo_needed:
+                await client.ehlo()
+        except SMTPHeloError:
+            pass  # an old server, which gets HELO
+        except BaseException:
+            client.close()
+            raise
         return client
 
+    def _warn(self, note: str) -> None:
+        """Log why no mail leaves, once in a while."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._warned_at + WARNING_INTERVAL_S:
+            self._warned_at = now
+            log.warning("%a", note)
 
-def _failure(error: Exception, recipient: str) -> Delivery:
-    """Return what an error means: 4xx and lost connections are retried, 5xx is final.
 
-    A sender or a sign-in that the server rejects is a mistake of the operator, which is retried.
+def _has_ended(stage: Stage, error: Exception) -> bool:
+    """Return whether a connection ended, and the server cannot have taken the mail.
+
+    With 421, the server says that it did not, and closes the connection.
     """
-    from aiosmtplib import (
-        SMTPAuthenticationError,
-        SMTPNotSupported,
-        SMTPRecipientsRefused,
-        SMTPResponseException,
-        SMTPSenderRefused,
-    )
+    from aiosmtplib import SMTPResponseException
 
-    if isinstance(error, SMTPRecipientsRefused):
-        refused = error.recipients[0]
-        is_final = refused.code >= 500
-        return Delivery(
-            OutboxState.FAILED if is_final else OutboxState.QUEUED,
-            describe_error(refused),
-            recipient,
-            is_undeliverable=is_final,
-        )
-    is_response = isinstance(error, SMTPResponseException)
-    is_operators = isinstance(error, (SMTPSenderRefused, SMTPAuthenticationError))
-    is_final = isinstance(error, SMTPNotSupported) or (
-        isinstance(error, SMTPResponseException) and error.code >= 500 and not is_operators
-    )
-    state = OutboxState.FAILED if is_final else OutboxState.QUEUED
-    return Delivery(state, describe_error(error), recipient if is_response else None)
+    if isinstance(error, SMTPResponseException):
+        return error.code == 421
+    return isinstance(error, ConnectionError) and stage is not Stage.CONTENT
+
+
+def _failure(stage: Stage, error: Exception) -> Delivery:
+    """Return what an error means."""
+    from aiosmtplib import SMTPResponseException
+
+    if isinstance(error, SMTPResponseException):
+        return to_delivery(stage, error.code, error.message)
+    if stage in (Stage.CONNECTION, Stage.SENDER):
+        return server_refuses(describe_error(error))
+    if isinstance(error, ValueError):
+        return undeliverable(str(error))  # it cannot be written
+    # The server may have taken the mail.
+    return Delivery(OutboxState.QUEUED, describe_error(error))
 
 
 def describe_error(error: Exception) -> str:

@@ -7,9 +7,15 @@ from datetime import datetime
 
 from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, RESET_PASSWORD
 from slotlock.domain.notifications.optional_mails import TOPICS
-from slotlock.domain.notifications.outbox import Delivery, OutboxEntry, OutboxState
+from slotlock.domain.notifications.outbox import (
+    UNDELIVERABLE,
+    Delivery,
+    OutboxEntry,
+    OutboxState,
+)
 from slotlock.domain.notifications.quiet_hours import QuietHours
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import MailTopic, User, UserId
 from slotlock.infrastructure.mail.addresses import MailSender, parse_smtp_url
 from slotlock.infrastructure.mail.mail_message import CalendarInvitation, build_message
@@ -108,7 +114,7 @@ class Mailer:
         # A link that somebody asks for, or a mail sent again, shows whether the address works now.
         is_first = lead.attempts == 1 and lead.kind != RESET_PASSWORD.name
         if user and is_own and user.undeliverable_since and is_first:
-            return Delivery(OutboxState.SUPPRESSED, "the address is undeliverable", address)
+            return Delivery(OutboxState.SUPPRESSED, UNDELIVERABLE, address)
         if user and (topic := TOPICS.get(lead.kind)):
             if not user.wants(topic):
                 return Delivery(OutboxState.SUPPRESSED, f"the user refuses {topic.value}", address)
@@ -146,9 +152,11 @@ class Mailer:
                     invitations,
                     headers=self._unsubscribe_headers(lead),
                 )
-            return await self._server.send(message, self._sender.address, address)
         except ValueError as error:
-            return Delivery(OutboxState.FAILED, str(error), address, is_undeliverable=True)
+            # A text that cannot be written says nothing about the address.
+            is_malformed = normalize_email(address) is None
+            return Delivery(OutboxState.FAILED, str(error), address, is_undeliverable=is_malformed)
+        return await self._server.send(message, self._sender.address, address)
 
     def _quiet_until(self, lead: OutboxEntry) -> datetime | None:
         """Return when the quiet hours end, if the mail can wait for that."""

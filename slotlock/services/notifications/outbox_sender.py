@@ -30,6 +30,13 @@ for _channel, _state in product(
     Channel, (OutboxState.SENT, OutboxState.QUEUED, OutboxState.FAILED)
 ):
     ATTEMPTS.labels(_channel.value, _state.value)  # which shows zero, instead of nothing
+OUTAGES = Counter(
+    "slotlock_outbox_outages_total",
+    "Attempts that cost nothing, because the server that takes them was out of service",
+    ["channel"],
+)
+for _channel in Channel:
+    OUTAGES.labels(_channel.value)
 # The time between two looks at the outbox while an entry is due, and while none is.
 POLL_S = 0.5
 IDLE_POLL_S = (1.5, 2.5)
@@ -213,4 +220,6 @@ class OutboxSender:
             )
             return error
         ATTEMPTS.labels(entries[0].channel.value, state.value).inc()
+        if delivery.is_outage and delivery.retry_after is None:
+            OUTAGES.labels(entries[0].channel.value).inc()
         return None

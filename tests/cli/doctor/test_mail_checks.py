@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import AuthResult
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from dns.asyncresolver import Resolver
 from dns.flags import QR
 from dns.message import from_wire, make_response
@@ -24,18 +24,36 @@ from slotlock.cli.doctor.mail_checks import check_sender
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.devserver.mail_catcher import MailCatcher
+from slotlock.infrastructure.mail.responses import SERVER_REFUSES
 from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.processes import app_environment, database_url, free_port
 from tests.support.cli.command_line import replace_environment
 
 DATABASE = "doctor_mail"
+REFUSED = "office@localhost"
+
+
+class RefusingCatcher(MailCatcher):
+    """A mail server that refuses a sender."""
+
+    async def handle_MAIL(  # noqa: N802 - the library calls it
+        self,
+        server: SMTP,  # noqa: ARG002
+        session: Session,  # noqa: ARG002
+        envelope: Envelope,
+        address: str,
+        options: list[str],  # noqa: ARG002
+    ) -> str:
+        """Accept every other sender."""
+        envelope.mail_from = address
+        return "553 5.7.1 not owned by user ada" if address == REFUSED else "250 OK"
 
 
 @pytest.fixture(scope="module")
 def smtp_port() -> Iterator[int]:
     """Yield the port of a mail server that lets only Ada sign in."""
     controller = Controller(
-        MailCatcher(),
+        RefusingCatcher(),
         "127.0.0.1",
         free_port(),
         server_hostname="localhost",
@@ -65,6 +83,28 @@ def examine(
     main(["doctor"])
     lines = capsys.readouterr().out.splitlines()
     return {line[9:31].strip(): f"{line[:9].strip()} {line[32:]}" for line in lines}
+
+
+def test_a_refused_sender_and_a_relay_that_is_set_up_wrong_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+    servers: EmbeddedServers,
+    capsys: pytest.CaptureFixture[str],
+    smtp_port: int,
+) -> None:
+    now, url = datetime.now(UTC), f"smtp://127.0.0.1:{smtp_port}"
+    relay = "554 5.7.1 Relay access denied"
+    with MongoClient[Document](database_url(servers, DATABASE)) as client:
+        waiting = {"state": "queued", "at": now, "dueAt": now, "note": SERVER_REFUSES + relay}
+        client[DATABASE]["outbox"].insert_one(waiting)
+        marks = [{"email": f"{n}@school.test", "at": now} for n in range(3)]
+        users = [{"email": each["email"], "undeliverable": each} for each in marks]
+        client[DATABASE]["users"].insert_many([*users[:2], {**users[2], "email": "new@x.test"}])
+        found = examine(monkeypatch, servers, capsys, url, SLOTLOCK_MAIL_FROM=REFUSED)
+        client.drop_database(DATABASE)
+    assert found["mail server"].startswith(f"FAIL 127.0.0.1:{smtp_port}: 553 5.7.1"), found
+    assert found["mail outbox"].startswith("warning 1 wait"), found
+    assert "2 addresses are undeliverable, the first since" in found["mail outbox"]
+    assert relay in found["mail outbox"]
 
 
 def test_a_mail_server_is_reached_and_signed_in_at(

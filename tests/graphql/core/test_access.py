@@ -32,7 +32,7 @@ PUBLIC_SUBSCRIPTIONS = {"slotAvailability", "campaignAvailability", "campaignCha
 FOR_ORGANIZERS = {
     "users", "slotRoster", "slotHistory", "resources", "resource", "freeBusy",
     "campaignStatistics", "campaignReadiness", "unplaced", "auditLog", "slotWaitlist", "outbox",
-    "mailPreviews", "retryFailedOutboxEntries", "retryOutboxEntry",
+    "mailPreviews", "undeliverableAddresses", "retryFailedOutboxEntries", "retryOutboxEntry",
     "checkIn", "undoCheckIn",
     "markNoShow", "undoNoShow", "createSlot", "updateSlot", "publishSlot", "cancelSlot",
     "deleteSlot", "createResource", "updateResource", "deleteResource", "importResources",

@@ -9,7 +9,13 @@ import pytest
 
 from slotlock.auth.container import Auth
 from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED, direct_mail
-from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxEntry, OutboxState
+from slotlock.domain.notifications.outbox import (
+    UNDELIVERABLE,
+    Channel,
+    Delivery,
+    OutboxEntry,
+    OutboxState,
+)
 from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
@@ -22,6 +28,7 @@ RETRY = """mutation($id: ID!) { retryOutboxEntry(id: $id) { __typename
 RETRY_ALL = """mutation($filter: OutboxFilterInput) {
   retryFailedOutboxEntries(filter: $filter) {
     ... on OutboxEntriesQueued { count } ... on InvalidInput { fields { field } } } }"""
+MARKED = "{ undeliverableAddresses { count firstAt lastAt } }"
 PAGE = """query($kind: String!, $after: String) {
   outbox(filter: {kind: $kind}, first: 1, after: $after) {
     nodes { id } pageInfo { endCursor hasNextPage } } }"""
@@ -69,21 +76,50 @@ async def test_admins_send_all_that_failed_again_in_one_request(
 ) -> None:
     admin = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     outbox, now, kind = auth.repositories.outbox, auth.now(), secrets.token_hex(6)
-    states = [OutboxState.FAILED, OutboxState.FAILED, OutboxState.SENT]
-    mails = [OutboxEntry(f"{kind}:{n}:0", Channel.MAIL, kind, now, now) for n in range(3)]
+    failed, suppressed = OutboxState.FAILED, OutboxState.SUPPRESSED
+    states = [failed, failed, OutboxState.SENT, suppressed, suppressed]
+    notes = ["550 no", "550 no", "taken", UNDELIVERABLE, "it is over"]
+    mails = [OutboxEntry(f"{kind}:{n}:0", Channel.MAIL, kind, now, now) for n in range(5)]
     secret = replace(direct_mail(PASSWORD_CHANGED, kind, "0", now), kind=kind)
-    await outbox.insert([*mails, secret], now)
-    for mail, state in zip([*mails, secret], [*states, OutboxState.FAILED], strict=True):
+    other_secret = replace(secret, id=f"{secret.id}:1")
+    await outbox.insert([*mails, secret, other_secret], now)
+    results = zip([*states, failed, suppressed], [*notes, "550 no", UNDELIVERABLE], strict=True)
+    for mail, (state, note) in zip([*mails, secret, other_secret], results, strict=True):
         [leased] = await outbox.lease([mail], now)
-        await outbox.finish(leased, Delivery(state, "550 no"), now)
+        await outbox.finish(leased, Delivery(state, note), now)
     assert (await organizer.send(RETRY_ALL, filter={"kind": kind}))["errors"]
     refused = await admin.execute(RETRY_ALL, filter={"kind": kind, "state": "SENT"})
     assert refused == {"fields": [{"field": "state"}]}
+    only_suppressed = {"kind": kind, "state": "SUPPRESSED"}
+    assert await admin.execute(RETRY_ALL, filter=only_suppressed) == {"count": 1}
     assert await admin.execute(RETRY_ALL, filter={"kind": kind}) == {"count": 2}
     assert await admin.execute(RETRY_ALL, filter={"kind": kind}) == {"count": 0}
     found = [await outbox.find(mail.id) for mail in [*mails, secret]]
-    queued, failed = OutboxState.QUEUED, OutboxState.FAILED
-    assert [each and each.state for each in found] == [queued, queued, OutboxState.SENT, failed]
+    queued, sent = OutboxState.QUEUED, OutboxState.SENT
+    assert [each and each.state for each in found] == [
+        *(queued, queued, sent, queued, suppressed, failed)
+    ]
+
+
+async def test_organizers_see_how_many_addresses_are_undeliverable_and_a_retry_ends_that(
+    app: AppProcess, http: httpx.AsyncClient, auth: Auth, organizer: BookingClient
+) -> None:
+    admin = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
+    users, outbox, now = auth.repositories.users, auth.repositories.outbox, auth.now()
+    before = (await organizer.execute(MARKED))["count"]
+    email = f"{secrets.token_hex(6)}@school.test"
+    user = await users.insert("Ben", email, Role.MEMBER, "hash", now)
+    assert user is not None
+    await users.set_undeliverable(user, now)
+    mail = OutboxEntry(f"test:{user.id}:0", Channel.MAIL, "test", now, now, user.id)
+    await outbox.insert([mail], now)
+    [leased] = await outbox.lease([mail], now)
+    await outbox.finish(leased, Delivery(OutboxState.SUPPRESSED, UNDELIVERABLE), now)
+    marked = await organizer.execute(MARKED)
+    assert marked["count"] == before + 1
+    assert marked["firstAt"] <= marked["lastAt"]
+    assert (await admin.execute(RETRY, id=mail.id))["entry"]["state"] == "QUEUED"
+    assert (await organizer.execute(MARKED))["count"] == before
 
 
 async def test_no_page_skips_entries_of_one_time(auth: Auth, organizer: BookingClient) -> None:

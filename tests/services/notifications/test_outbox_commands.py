@@ -1,11 +1,13 @@
 """Operators and organizers see what became of each mail, and send it again."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from slotlock.cli.main import main
+from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
 from slotlock.domain.notifications.outbox import Channel, OutboxState
 from slotlock.services.notifications.outbox_sender import outbox_sender
 from tests.support.cli.command_line import replace_environment
@@ -33,7 +35,7 @@ async def test_a_failed_mail_is_listed_and_retried(
         capsys.readouterr().out
     )
     assert await asyncio.to_thread(main, ["outbox", "retry"]) == 0
-    assert capsys.readouterr().out == "queued: 1 of 1\n"
+    assert capsys.readouterr().out == "queued: 1\n"
     scene.trap.respond_to_recipient = lambda _: None
     await scene.send(timedelta())
     [entry] = await scene.entries()
@@ -55,3 +57,49 @@ async def test_a_test_mail_prints_the_response(
     assert scene.trap.subjects == ["Test of mail"]
     assert await asyncio.to_thread(main, ["outbox", "send-test", "nobody"]) == 1
     assert "not an email address" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("environment")
+async def test_what_was_suppressed_by_a_mark_is_sent_again_and_the_marks_end(
+    scene: MailScene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def insert(member: int) -> str:
+        scene.clock.advance(timedelta(seconds=1))
+        now, user_id = scene.clock.now, scene.members[member].user_id
+        entry = direct_mail(TEST, now.isoformat(), "1", now, user_id=user_id)
+        await scene.services.outbox.insert([replace(entry, is_confidential=False)], now)
+        return entry.id
+
+    async def states() -> dict[str, OutboxState]:
+        return {entry.id: entry.state for entry in await scene.entries()}
+
+    scene.trap.respond_to_recipient = lambda _: "550 5.1.1 no such user"
+    before = await insert(2)
+    await scene.send()
+    since = scene.clock.now.isoformat()
+    failed = await insert(0)
+    await scene.send(timedelta())
+    suppressed = [await insert(0) for _ in range(2)]
+    expired = direct_mail(TEST, "x", "1", scene.clock.now, expires_at=scene.clock.now)
+    await scene.services.outbox.insert([expired], scene.clock.now)
+    await scene.send(timedelta())
+    unsent = {each.id for each in await scene.entries() if each.can_retry}
+    assert unsent == {before, failed, *suppressed}
+    assert (await scene.services.users.count_undeliverable()).count == 2
+    scene.trap.respond_to_recipient = lambda _: None
+    retry = ["outbox", "retry", "--since"]
+    assert await asyncio.to_thread(main, [*retry, since]) == 0
+    assert capsys.readouterr().out == "queued: 3\n"
+    marked = await scene.services.users.count_undeliverable()
+    assert (marked.count, marked.first_at) == (1, marked.last_at)
+    latest = await insert(0)
+    await scene.send(timedelta())
+    assert await states() == {
+        before: OutboxState.FAILED,
+        expired.id: OutboxState.SUPPRESSED,
+        **dict.fromkeys([failed, *suppressed, latest], OutboxState.SENT),
+    }
+    for time in ("yesterday", "2026-09-01", "2026-09-01T08:00"):
+        with pytest.raises(SystemExit):
+            await asyncio.to_thread(main, [*retry, time])
+        assert "a time with an offset" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
 from slotlock.domain.notifications.outbox import (
     LEASE,
+    OUTAGE_DELAY,
     RETRY_DELAYS,
     Channel,
     Delivery,
@@ -21,6 +22,7 @@ from slotlock.domain.notifications.outbox import (
 )
 from slotlock.infrastructure.mail.addresses import MailServerAddress, parse_smtp_url
 from slotlock.infrastructure.mail.mail_server import MailServer
+from slotlock.infrastructure.mail.responses import SERVER_REFUSES
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.users.privacy import Erasure, PersonalDataQueries
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
@@ -28,8 +30,9 @@ from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.keys import MAX_BUDGET_MS
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateLimit, RateLimiter
 from slotlock.services.erasure import finish_erasure
+from slotlock.services.notifications import mailer
 from slotlock.services.notifications.mailer import Mailer, MailRate
-from slotlock.services.notifications.outbox_sender import OutboxSender
+from slotlock.services.notifications.outbox_sender import OUTAGES, OutboxSender
 from tests.support.apps.processes import free_port
 from tests.support.notifications.mail_scene import SENDER, SITE, MailScene
 
@@ -89,6 +92,51 @@ async def test_a_rejected_address_gets_no_more_mail_until_it_changes(scene: Mail
     assert [message["To"].addresses[0].addr_spec for message in scene.trap.messages] == [
         "new@school.test"
     ]
+
+
+@pytest.mark.parametrize("response", ["554 5.7.1 Relay access denied", "550 5.7.1 by policy"])
+async def test_an_hour_of_a_wrong_relay_costs_no_mail_and_no_address(
+    scene: MailScene, caplog: pytest.LogCaptureFixture, response: str
+) -> None:
+    outages = OUTAGES.labels(Channel.MAIL.value)
+    before = outages._value.get()
+    for member in range(2):
+        await insert_mail(scene, member, subject=str(member))
+    scene.trap.respond_to_recipient = lambda _: response
+    is_relay = "Relay" in response
+    await scene.send(timedelta())
+    for _ in range(60):
+        await scene.send(OUTAGE_DELAY)
+    entries = await scene.entries()
+    assert {entry.state for entry in entries} == {OutboxState.QUEUED}
+    assert {entry.attempts for entry in entries} == {1 if is_relay else 4}
+    assert {entry.note for entry in entries} == {(SERVER_REFUSES if is_relay else "") + response}
+    assert outages._value.get() - before == (2 * 61 if is_relay else 0)
+    warnings = [each for each in caplog.messages if response in each]
+    assert len(warnings) == (1 if is_relay else 0)  # not one for each attempt
+    scene.trap.respond_to_recipient = lambda _: None
+    await insert_mail(scene, subject="b")
+    await scene.send(OUTAGE_DELAY if is_relay else RETRY_DELAYS[Channel.MAIL][3])
+    assert {entry.state for entry in await scene.entries()} == {OutboxState.SENT}
+    assert (await scene.services.users.count_undeliverable()).count == 0
+
+
+@pytest.mark.parametrize("address", ["0@school.test", "0 0@school.test"])
+async def test_a_mail_that_cannot_be_written_says_nothing_about_its_address(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    def fail(*_: object, **__: object) -> bytes:
+        raise ValueError("a header has a line break")
+
+    monkeypatch.setattr(mailer, "build_message", fail)
+    await scene.database["users"].update_one(
+        {"email": "0@school.test"}, {"$set": {"email": address}}
+    )
+    await insert_mail(scene)
+    await scene.send(timedelta())
+    assert (await only_entry(scene)).state is OutboxState.FAILED
+    marked = await scene.services.users.count_undeliverable()
+    assert marked.count == (1 if " " in address else 0)
 
 
 async def test_a_mail_server_that_is_down_costs_no_attempt(scene: MailScene) -> None:
@@ -251,9 +299,9 @@ async def test_an_address_that_the_mail_server_does_not_understand_fails(scene: 
     controller.start()
     try:
         address = MailServerAddress("127.0.0.1", controller.port, None, None, "smtp")
-        mailer = Mailer(scene.services, MailServer(address), SENDER, SITE)
+        other = Mailer(scene.services, MailServer(address), SENDER, SITE)
         await insert_to(scene, "üser@school.test", "ada@bücher.test")
-        sender = OutboxSender(scene.services, Channel.MAIL, mailer.deliver)
+        sender = OutboxSender(scene.services, Channel.MAIL, other.deliver)
         assert await sender.send_due() == 2
         await sender.finish()
     finally:

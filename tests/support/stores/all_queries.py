@@ -366,6 +366,8 @@ async def run_user_queries(repositories: Repositories) -> None:
         await users.set_preferences(user.id, locale, {MailTopic.REMINDERS: locale is None})
     for since in (now, None):
         await users.set_undeliverable(user, since)
+        assert (await users.count_undeliverable()).count == (1 if since else 0)
+    await users.clear_undeliverable([user.id])
     await repositories.waitlist_groups.sync_pending(now + timedelta(minutes=1), now)
     tomorrow = now + timedelta(days=1)
     vouched_for, claimed = [
@@ -535,7 +537,9 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
     assert await outbox.finish(entries, delivery, now) is OutboxState.QUEUED
     assert await outbox.retry(entry.id, now)
     for chosen in (OutboxFilter(), OutboxFilter(user_id=ADA)):
-        assert await outbox.retry_failed(chosen, 10, now) == 0
+        assert await outbox.find_unsent(chosen, 10) == []
+    assert await outbox.retry_all([entry.id], now) == 0
+    assert await outbox.find_note("451") == "451"
     assert await outbox.find(entry.id)
     assert await outbox.count_unsent()
     assert await outbox.find_oldest()

@@ -10,6 +10,7 @@ the command that took the lease last.
 """
 
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from pymongo.errors import BulkWriteError
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.notifications.outbox import (
     LEASE,
+    UNDELIVERABLE,
     Channel,
     Delivery,
     OutboxEntry,
@@ -49,6 +51,10 @@ UNREADABLE = "cannot be read: "
 _Result = tuple[Sequence[OutboxEntry], Delivery, datetime]
 # Those that are sent with another one follow it, and a secret that was sent is deleted.
 CAN_BE_SENT: Document = {"lead": None, "data": {"$exists": True}}
+UNSENT: Document = {
+    "state": {"$in": [OutboxState.FAILED.value, OutboxState.SUPPRESSED.value]},
+    "$or": [{"state": OutboxState.FAILED.value}, {"note": UNDELIVERABLE}],
+}
 NEWEST_FIRST = [("at", -1), ("_id", -1)]
 PARTIAL_DUE = {"partialFilterExpression": {"dueAt": {"$exists": True}}}
 PARTIAL_WEBHOOK_DUE = {
@@ -259,18 +265,24 @@ class OutboxRepository:
         return states
 
     async def retry(self, entry_id: str, now: datetime) -> bool:
-        """Queue a failed entry, or one that waits for its next attempt; False if there is none."""
-        states = [OutboxState.FAILED.value, OutboxState.QUEUED.value]
-        query = {"_id": entry_id, "state": {"$in": states}, **CAN_BE_SENT}
+        """Queue an unsent entry, or one that waits for its next attempt; False if there is none."""
+        can_retry = {"$or": [{"state": OutboxState.QUEUED.value}, UNSENT]}
+        query = {"_id": entry_id, **can_retry, **CAN_BE_SENT}
         return bool((await self._outbox.update_one(query, _queued_again(now))).matched_count)
 
-    async def retry_failed(self, outbox_filter: OutboxFilter, limit: int, now: datetime) -> int:
-        """Queue failed entries that the filter selects, the newest first. Return how many."""
-        failed = {**_to_query(replace(outbox_filter, state=OutboxState.FAILED)), **CAN_BE_SENT}
-        found = self._outbox.find(failed, {"_id": 1}, sort=NEWEST_FIRST, limit=limit)
-        ids = [document["_id"] async for document in found]
-        chosen = {"_id": {"$in": ids}, "state": OutboxState.FAILED.value}
-        return (await self._outbox.update_many(chosen, _queued_again(now))).modified_count
+    async def find_unsent(self, outbox_filter: OutboxFilter, limit: int) -> list[OutboxEntry]:
+        """Return entries that the filter selects and that can be sent again, the newest first.
+
+        They failed, or were suppressed because of an undeliverable address.
+        """
+        query = {**UNSENT, **_to_query(outbox_filter), **CAN_BE_SENT}
+        found = self._outbox.find(query, sort=NEWEST_FIRST, limit=limit)
+        return [to_outbox_entry(document) async for document in found]
+
+    async def retry_all(self, ids: Sequence[str], now: datetime) -> int:
+        """Queue unsent entries. Return how many these were."""
+        query = {"_id": {"$in": list(ids)}, **UNSENT}
+        return (await self._outbox.update_many(query, _queued_again(now))).modified_count
 
     async def find(self, entry_id: str) -> OutboxEntry | None:
         """Return an entry; None if there is none."""
@@ -300,6 +312,12 @@ class OutboxRepository:
         return {
             state: await self._outbox.count_documents({"state": state.value}) for state in states
         }
+
+    async def find_note(self, prefix: str) -> str | None:
+        """Return the note of the newest queued entry whose note begins so."""
+        query = {"state": OutboxState.QUEUED.value, "note": {"$regex": f"^{re.escape(prefix)}"}}
+        found = await self._outbox.find_one(query, {"note": 1}, sort=NEWEST_FIRST)
+        return found["note"] if found else None
 
     async def find_oldest(self) -> datetime | None:
         """Return when what the oldest open entry is about happened; None without such an entry."""

@@ -63,6 +63,7 @@ PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
 PARTIAL_SELF_REGISTERED = {"partialFilterExpression": {"selfRegistered": True}}
 PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
 PARTIAL_RESET = {"partialFilterExpression": {"passwordReset.hash": {"$exists": True}}}
+PARTIAL_UNDELIVERABLE = {"partialFilterExpression": {"undeliverable.at": {"$exists": True}}}
 PARTIAL_IDENTITY = {"partialFilterExpression": {"identities.key": {"$exists": True}}}
 USER_INDEXES = indexes_of(
     "users",
@@ -78,6 +79,7 @@ USER_INDEXES = indexes_of(
         "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
         "invitation": ([("invitation.hash", 1)], {"unique": True, **PARTIAL_INVITATION}),
         "password_reset": ([("passwordReset.hash", 1)], {"unique": True, **PARTIAL_RESET}),
+        "undeliverable": ([("undeliverable.at", 1)], PARTIAL_UNDELIVERABLE),
         "calendar": ([("calendar.hash", 1)], {"unique": True, **PARTIAL_CALENDAR}),
         "identity": ([("identities.key", 1)], {"unique": True, **PARTIAL_IDENTITY}),
     },

@@ -1,7 +1,7 @@
 """Stores user accounts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from bson import ObjectId
@@ -12,7 +12,14 @@ from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.audit.audit_notes import note_user_change
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.shared.unchanged import Unchanged
-from slotlock.domain.users.user import MailTopic, Role, User, UserFilter, UserId
+from slotlock.domain.users.user import (
+    MailTopic,
+    Role,
+    UndeliverableCount,
+    User,
+    UserFilter,
+    UserId,
+)
 from slotlock.infrastructure.batching import Batcher, GroupBatcher
 from slotlock.infrastructure.mongo.client import (
     USER_LISTS_CONCURRENCY,
@@ -157,6 +164,28 @@ class UserRepository:
             {"_id": ObjectId(user.id), "email": user.login_name},
             {"$set": rejected} if since else {"$unset": {"undeliverable": ""}},
         )
+
+    @limited
+    async def clear_undeliverable(self, user_ids: Collection[UserId]) -> None:
+        """Let the addresses of users count as deliverable."""
+        ids = [ObjectId(each) for each in user_ids]
+        query = {"_id": {"$in": ids}, "undeliverable.at": {"$exists": True}}
+        await self._users.update_many(query, {"$unset": {"undeliverable": ""}})
+
+    @limited_listing
+    async def count_undeliverable(self) -> UndeliverableCount:
+        """Return how many addresses are undeliverable, and since when."""
+        at = "$undeliverable.at"
+        times = {"first": {"$min": at}, "last": {"$max": at}}
+        pipeline: list[Document] = [
+            {"$match": {"undeliverable.at": {"$exists": True}}},
+            {"$match": {"$expr": {"$eq": ["$undeliverable.email", "$email"]}}},
+            {"$group": {"_id": None, "count": {"$sum": 1}, **times}},
+        ]
+        found = await (await self._users.aggregate(pipeline)).to_list()
+        if not found:
+            return UndeliverableCount(0)
+        return UndeliverableCount(found[0]["count"], found[0]["first"], found[0]["last"])
 
     async def set_groups(
         self,

@@ -35,17 +35,23 @@ const kindOf = (kind) => t(`mail.kind.${kind}`, {}, kind);
 function openMails(subject) {
   let state = "";
   let retried = "";
+  /** @type {any} */
+  let undeliverable = null;
   const actions = new Actions();
   const isAboutSlot = subject.startsWith("slot_");
   const chosen = () => ({ channel: "MAIL", state: state || null, ...(subject && { [isAboutSlot ? "slotId" : "userId"]: subject }) });
-  const mails = pages(async (after) => (await run("outbox", { filter: chosen(), first: MAIL_PAGE, after })).outbox, ({ state: each }) => each === "QUEUED" || each === "SENDING");
+  const mails = pages(async (after) => {
+    const found = await run("outbox", { filter: chosen(), first: MAIL_PAGE, after });
+    undeliverable = found.undeliverableAddresses;
+    return found.outbox;
+  }, ({ state: each }) => each === "QUEUED" || each === "SENDING");
 
   /** @param {any} entry */
   async function retry(entry) {
     if (await actions.run(entry.id, "retryOutboxEntry", { id: entry.id }, t("mail.retried"))) await mails.load();
   }
 
-  /** Send all that failed, and that the filter finds. */
+  /** Send all that was not sent, and that the filter finds. */
   async function retryAll() {
     const result = await actions.run("all", "retryFailedOutboxEntries", { filter: chosen() });
     if (!result) return;
@@ -88,12 +94,13 @@ function openMails(subject) {
       ...head("mail.title", "mail.texts", "#/mail/texts"),
       heading(),
       h("p", { class: "soft" }, t("mail.help")),
+      !!undeliverable?.count && notice("stop", "warning", t("mail.undeliverable", { count: undeliverable.count, first: whenOf(undeliverable.firstAt, deviceZone), last: whenOf(undeliverable.lastAt, deviceZone) })),
       h("div", { class: "pair" }, choice("state", t("mail.state"), ["", ...STATES].map((each) => [each, t(each ? `mail.state.${each}` : "mail.anyState")]), state, (value) => {
         state = value;
         retried = "";
         mails.load();
       })),
-      state === "FAILED" && mails.nodes()?.some(canRetry) && h("p", { "data-key": "all" }, actions.button("all", "second", [t("mail.retryAll")], retryAll)),
+      ["FAILED", "SUPPRESSED"].includes(state) && mails.nodes()?.some(canRetry) && h("p", { "data-key": "all" }, actions.button("all", "second", [t("mail.retryAll")], retryAll)),
       actions.problem("all"),
       retried && notice("yours", "tick", retried),
       mails.render((entry) => ({ key: entry.id, signature: JSON.stringify([entry, actions.running === entry.id, actions.problems.has(entry.id)]), build: () => build(entry) }), notice("", "list", t("mail.none"))),
