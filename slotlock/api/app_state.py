@@ -11,13 +11,13 @@ import passlib.handlers.argon2  # noqa: F401 - a command imports it at the first
 from slotlock.api.backend import (
     board_url,
     health_endpoints,
-    login_throttle,
     open_backend,
     rate_limits,
     run_live_hubs,
     run_session_streams,
     run_workers,
     sign_in_providers,
+    throttles,
     token_signer,
 )
 from slotlock.api.board.documents import board_documents
@@ -123,12 +123,14 @@ async def open_app_state(
         services = backend.services
         passwords = PasswordHasher(math.ceil(available_cpus() / process_count))
         stack.callback(passwords.close)
+        login_throttle, mail_throttle = throttles(settings, backend.pipeline)
         auth = Auth(
             services,
             passwords,
             token_signer(settings),
             backend.clock.now,
-            login_throttle=login_throttle(settings, backend.pipeline),
+            login_throttle=login_throttle,
+            mail_throttle=mail_throttle,
             refresh_grace=timedelta(seconds=settings.refresh_grace_s),
             registration=settings.registration,
             sends_mail=settings.smtp_url is not None,

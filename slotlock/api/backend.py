@@ -12,6 +12,7 @@ from slotlock.api.settings.settings import Settings, SettingsError, env_name
 from slotlock.api.telemetry.traces import run_tracing
 from slotlock.auth.container import Auth
 from slotlock.auth.login_throttle import LoginThrottle
+from slotlock.auth.mails.mail_throttle import MailThrottle
 from slotlock.auth.providers.provider import Provider
 from slotlock.auth.tokens import TokenSigner, unsubscribe_token
 from slotlock.domain.notifications.outbox import Channel
@@ -26,6 +27,7 @@ from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.known_addresses import KnownAddresses
 from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.infrastructure.redis.paces import Paces
 from slotlock.infrastructure.redis.rate_limits import RateLimiter
 from slotlock.services.admission.tickets import load_tickets
 from slotlock.services.container import Services
@@ -87,10 +89,11 @@ def health_endpoints(backend: Backend) -> HealthEndpoints:
     )
 
 
-def login_throttle(settings: Settings, pipeline: AutoPipeline) -> LoginThrottle:
-    """Build the limits on password guesses, which no setting turns off."""
+def throttles(settings: Settings, pipeline: AutoPipeline) -> tuple[LoginThrottle, MailThrottle]:
+    """Build the limits on password guesses and account mails, which no setting turns off."""
     key = settings.secret_key[0].get_secret_value().encode()
-    return LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), key)
+    logins = LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), key)
+    return logins, MailThrottle(logins, Paces(pipeline))
 
 
 def rate_limits(settings: Settings, pipeline: AutoPipeline) -> OperationRateLimits:

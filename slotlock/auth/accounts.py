@@ -1,6 +1,7 @@
 """Accounts: registration, login, roles, and changes of the password."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -82,10 +83,10 @@ class PasswordSignInOff:
     """Members sign in at a provider only (`Site.signInProviders`)."""
 
 
-# The login throttle rejects the attempt.
-@refusal(message="There were too many sign-in attempts. Please try again later.")
+# The login throttle or the mail throttle rejects the attempt.
+@refusal(message="There were too many attempts. Please try again later.")
 class TooManyAttempts:
-    """Too many sign-in attempts: for this account, or from this address."""
+    """Too many sign-in attempts, codes or links by mail: for this account, or from this address."""
 
     retry_after_ms: int = shown(RETRY_AFTER_MS)
 
@@ -264,7 +265,7 @@ async def change_password(
             old_hash,
             new_hash,
             end_calendar_feed=end_calendar_feed,
-            mails=notice_mails(auth, PASSWORD_CHANGED, user),
+            mails=await _limited_notices(auth, PASSWORD_CHANGED, user, client_address),
             now=auth.now(),
         )
     if ended_sessions is None:
@@ -289,6 +290,18 @@ def notice_mails(
     return (
         direct_mail(kind, user.id, version, now, user_id=user.id, recipient=recipient, data=data),
     )
+
+
+async def _limited_notices(
+    auth: Auth, kind: MailKind, user: User, client_address: str | None
+) -> Sequence[OutboxEntry]:
+    """Return such a mail, unless too many went to an address that may be that of a stranger."""
+    mails = notice_mails(auth, kind, user)
+    if not mails or auth.mail_throttle is None or not user.self_registered:
+        return mails
+    time = await auth.mail_throttle.admit_notice(user.id, client_address)
+    delay = time.delay
+    return () if delay is None else [replace(mail, due_at=mail.due_at + delay) for mail in mails]
 
 
 async def throttle_login(

@@ -15,9 +15,11 @@ from slotlock.domain.users.user import Registration, Role, User
 from slotlock.infrastructure.bounded_cache import BoundedCache
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.users.account_repositories import AccountRepositories
+from slotlock.infrastructure.tasks import wait_for_event
 
 if TYPE_CHECKING:
     from slotlock.auth.login_throttle import LoginThrottle  # imports the client of Redis
+    from slotlock.auth.mails.mail_throttle import MailThrottle, ResetRequest
     from slotlock.auth.providers.connections import SignOn
 
 log = logging.getLogger("slotlock.auth")
@@ -37,14 +39,16 @@ def _ended_session_cache() -> BoundedCache[bool]:
 
 @value_object
 class Auth:
-    """Accounts, sessions, signing keys, the login throttle and open streams.
+    """Accounts, sessions, signing keys, the throttles and open streams.
 
-    Without a login throttle, every attempt proceeds: for tests, and for commands that no client
-    can reach.
+    Without a throttle, every attempt proceeds and every mail leaves: for tests, and for commands
+    that no client can reach.
     A refresh token that is sent again within `refresh_grace` of its response gets the same
     successor.
     `registration` says who may create an account or set its first password, and `sends_mail`
-    whether users get mails. `background` holds tasks for which no response waits.
+    whether users get mails. `background` holds tasks for which no response waits, and
+    `waiting_resets` the users of requests for a new password that such a task takes next, None for
+    an address without one. `is_finishing` ends the pauses of these tasks.
     `sign_on` has the providers of sign-ins, if there are any. Without `password_sign_in`, members
     sign in only there.
     `verified_tokens` holds the claims of access tokens whose signature was verified, by the
@@ -66,6 +70,9 @@ class Auth:
     ended_sessions: BoundedCache[bool] = field(default_factory=_ended_session_cache)
     session_streams: SessionStreams = field(default_factory=SessionStreams)
     background: set[asyncio.Task[None]] = field(default_factory=set)
+    waiting_resets: "list[tuple[User | None, ResetRequest | None]]" = field(default_factory=list)
+    is_finishing: asyncio.Event = field(default_factory=asyncio.Event)
+    mail_throttle: "MailThrottle | None" = None
 
     def accepts_password(self, user: User) -> bool:
         """Return whether a password lets this user in."""
@@ -79,7 +86,13 @@ class Auth:
 
     async def finish_background(self) -> None:
         """Wait for what no response waits for. MongoDB ends each of its commands in time."""
+        self.is_finishing.set()
         await asyncio.gather(*self.background)
+        self.is_finishing.clear()
+
+    async def pause(self, seconds: float) -> None:
+        """Pause a task for which no response waits."""
+        await wait_for_event(self.is_finishing, seconds)
 
 
 async def _log_failure(work: Coroutine[Any, Any, object]) -> None:

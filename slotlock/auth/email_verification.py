@@ -4,8 +4,10 @@ Only the user who is signed in can send it back. Programs that open the links of
 send their forms, therefore verify nothing; nor does somebody who registers a stranger's address.
 """
 
+import logging
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slotlock.auth.accounts import (
@@ -19,6 +21,7 @@ from slotlock.auth.accounts import (
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import NO_MAIL, TOKEN_BYTES
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH
+from slotlock.auth.sessions import VerificationMail
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.notifications.mail_kinds import EMAIL_CHANGED, VERIFY_EMAIL, direct_mail
 from slotlock.domain.notifications.outbox import OutboxEntry
@@ -28,10 +31,17 @@ from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.email_addresses import INVALID_EMAIL, EmailAddress, normalize_email
 from slotlock.domain.users.user import Caller, User
+from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.users.account_admin_writer import LoginNameTaken
+
+log = logging.getLogger("slotlock.auth")
 
 CODE_TTL = timedelta(hours=24)
 INVALID_CODE = ProblemCode.CODE_EXPIRED.problem()
+DUE_AT = (
+    "When the mail leaves: at once, or up to 15 minutes later if many people request mails in the "
+    "same network."
+)
 HAS_USERNAME = ProblemCode.HAS_USERNAME.problem()
 
 
@@ -41,6 +51,7 @@ class EmailVerificationSent:
 
     email: EmailAddress = shown("The address that the code verifies.")
     expires_at: datetime = shown("When the code expires.")
+    due_at: datetime = shown(DUE_AT)
 
 
 @outcome
@@ -62,12 +73,30 @@ async def request_email_verification(
     user = await _find_caller(auth, caller)
     if user.email_verified:
         return _invalid("email", ProblemCode.EMAIL_VERIFIED.problem())
+    # A second code would end the first one, whose mail has its turn.
+    waiting = await auth.repositories.email_verifications.find_waiting(user, auth.now())
+    if waiting is not None:
+        return EmailVerificationSent(user.login_name, *waiting)
     return await _mail_code(auth, user, user.login_name, client_address)
 
 
-def mail_first_code(auth: Auth, user: User, client_address: str | None) -> None:
-    """Mail a code to the address of a user who has just registered, without waiting."""
-    auth.run_in_background(_mail_code(auth, user, user.login_name, client_address))
+async def mail_first_code(
+    auth: Auth, user: User, client_address: str | None = None
+) -> VerificationMail:
+    """Mail a code to the address of a user who has just registered.
+
+    The account stays whatever happens to the mail, which its user can request again.
+    """
+    try:
+        sent = await _mail_code(auth, user, user.login_name, client_address, is_first=True)
+    except Exception as error:
+        log.warning("could not queue a mail", exc_info=None if is_unavailable(error) else error)
+        return VerificationMail(retry_after_ms=0)
+    if isinstance(sent, EmailVerificationSent):
+        return VerificationMail(due_at=sent.due_at)
+    return VerificationMail(
+        retry_after_ms=sent.retry_after_ms if isinstance(sent, TooManyAttempts) else None
+    )
 
 
 @busy_if_overloaded
@@ -98,15 +127,18 @@ async def change_email(
 
 
 async def _mail_code(
-    auth: Auth, user: User, email: str, client_address: str | None
+    auth: Auth, user: User, email: str, client_address: str | None, *, is_first: bool = False
 ) -> RequestVerificationOutcome:
     if not auth.sends_mail or user.email is None:
         return _invalid("email", HAS_USERNAME if auth.sends_mail else NO_MAIL)
-    if auth.login_throttle is not None:
-        # The address may be that of a stranger, and an account has a limit for all addresses.
-        for to in (user.id, email):
-            if wait_ms := await auth.login_throttle.count_mail(VERIFY_EMAIL, to, client_address):
-                return TooManyAttempts(wait_ms)
+    delay = timedelta()
+    if auth.mail_throttle is not None:
+        time = await auth.mail_throttle.admit_code(
+            user.id, email, client_address, is_first=is_first
+        )
+        if time.delay is None:
+            return TooManyAttempts(time.retry_after_ms)
+        delay = time.delay
     now, code = auth.now(), secrets.token_hex(TOKEN_BYTES)
     code_hash, expires_at = hash_token(code), now + CODE_TTL
     mail = direct_mail(
@@ -119,12 +151,15 @@ async def _mail_code(
         data={"code": code},
         expires_at=expires_at,
     )
+    mail = replace(mail, due_at=now + delay)
     if not await auth.repositories.email_verifications.save(user, email, code_hash, mail, now):
         return _invalid("email", ProblemCode.EMAIL_CHANGED.problem())
-    return EmailVerificationSent(email, expires_at)
+    return EmailVerificationSent(email, expires_at, mail.due_at)
 
 
-async def verify_email(auth: Auth, caller: Caller, code: str) -> VerifyEmailOutcome:
+async def verify_email(
+    auth: Auth, caller: Caller, code: str, client_address: str | None = None
+) -> VerifyEmailOutcome:
     """Verify the address to which the code was mailed. A code works once."""
     code_hash, now = hash_token(strip_blanks(code)), auth.now()
     repository = auth.repositories.email_verifications
@@ -135,7 +170,11 @@ async def verify_email(auth: Auth, caller: Caller, code: str) -> VerifyEmailOutc
     verified = await repository.verify(user, email, code_hash, mails, now)
     if isinstance(verified, LoginNameTaken):
         return EmailTaken(email)
-    return EmailVerified(verified) if verified else _invalid("code", INVALID_CODE)
+    if verified is None:
+        return _invalid("code", INVALID_CODE)
+    if auth.mail_throttle is not None:
+        await auth.mail_throttle.refund_answered(client_address)
+    return EmailVerified(verified)
 
 
 def email_changed_mails(auth: Auth, before: User, login_name: str) -> Sequence[OutboxEntry]:

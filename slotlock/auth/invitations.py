@@ -1,12 +1,16 @@
 """Tokens with which users set a password: invitations to a first one, and resets.
 
 A reset by mail follows the Forgot Password Cheat Sheet of OWASP. Its request has the same response
-at the same time whether or not there is an account.
+at the same time, and causes the same commands, whether or not there is an account.
 """
 
+import asyncio
+import random
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from slotlock.auth.accounts import (
     Banned,
@@ -39,8 +43,13 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME, normalize_login_name
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
+from slotlock.infrastructure.mongo.users.credentials import MailedReset
+
+if TYPE_CHECKING:
+    from slotlock.auth.mails.mail_throttle import ResetRequest  # imports the client of Redis
 
 INVITATION_TTL = timedelta(days=14)
 # A user gets one invitation by mail within this time.
@@ -51,6 +60,11 @@ RESET_TTL = timedelta(hours=1)
 MAILED_RESET_TTL = timedelta(minutes=30)
 NO_MAIL = ProblemCode.NO_MAIL.problem()
 BATCH_SIZE = 500
+# How long requests for a new password wait for others, so that the next request of a client does
+# not share the process with the mail.
+RESET_PAUSE_S = (0.3, 1.0)
+# The id of a user who does not exist.
+NOBODY = UserId("0" * 24)
 
 
 @value_object
@@ -197,20 +211,25 @@ async def _invite_users(
 
 def invitation_mail(user: User, token: str, expires_at: datetime, now: datetime) -> OutboxEntry:
     """Return the mail that invites a user. It verifies no address."""
-    return _token_mail(INVITATION, user, token, expires_at, now)
+    return _token_mail(INVITATION, user.id, user.email, token, expires_at, now)
 
 
 def _token_mail(
-    kind: MailKind, user: User, token: str, expires_at: datetime, now: datetime
+    kind: MailKind,
+    user_id: UserId,
+    email: str | None,
+    token: str,
+    expires_at: datetime,
+    now: datetime,
 ) -> OutboxEntry:
     version, data = hash_token(token)[:16], {"token": token}
     return direct_mail(
         kind,
-        user.id,
+        user_id,
         version,
         now,
-        user_id=user.id,
-        recipient=user.email,
+        user_id=user_id,
+        recipient=email,
         data=data,
         expires_at=expires_at,
     )
@@ -239,32 +258,72 @@ async def request_password_reset(
     """Mail a link with which the user of an address sets a new password, or a first one.
 
     Nothing that a client can observe depends on whether there is such an account: a task of its
-    own writes the token and the mail.
+    own writes the token and the mail of all requests that wait.
     """
     address = normalize_login_name(login_name)
     if not auth.sends_mail or address is None:
         problem = INVALID_LOGIN_NAME if auth.sends_mail else NO_MAIL
         return InvalidInput((FieldProblem("email", problem),))
-    if auth.login_throttle is not None and (
-        wait_ms := await auth.login_throttle.count_mail(RESET_PASSWORD, address, client_address)
-    ):
-        return TooManyAttempts(wait_ms)
+    request = None
+    if auth.mail_throttle is not None:
+        request = await auth.mail_throttle.count_reset_request(address, client_address)
+        if request.retry_after_ms:
+            return TooManyAttempts(request.retry_after_ms)
     account = await auth.repositories.users.find_with_password_hash(address)
-    auth.run_in_background(_mail_password_reset(auth, account[0] if account else None))
+    user = account[0] if account and _may_reset(auth, account[0]) else None
+    auth.waiting_resets.append((user, request))
+    if len(auth.waiting_resets) == 1:
+        auth.run_in_background(_mail_password_resets(auth))
     return PasswordResetRequested(int(MAILED_RESET_TTL.total_seconds() / 60))
 
 
-async def _mail_password_reset(auth: Auth, user: User | None) -> None:
-    if user is None or user.email is None or user.banned or not auth.accepts_password(user):
-        return
-    if auth.registration is Registration.CLOSED and not user.has_password:
-        return
-    now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
-    mail = _token_mail(RESET_PASSWORD, user, token, now + MAILED_RESET_TTL, now)
-    # An account may have had other addresses, each with a limit of its own.
-    throttle = auth.login_throttle
-    if throttle is None or not await throttle.count_mail(RESET_PASSWORD, user.id, None):
-        await auth.repositories.invitations.save_mailed_reset(user, hash_token(token), mail, now)
+def _may_reset(auth: Auth, user: User) -> bool:
+    if user.email is None or user.banned or not auth.accepts_password(user):
+        return False
+    return user.has_password or auth.registration is not Registration.CLOSED
+
+
+async def _mail_password_resets(auth: Auth) -> None:
+    """Write the tokens and the mails of all requests that wait.
+
+    If none of them leads to a mail, that of nobody is written and undone: by their number, the
+    commands are those for a mail.
+    """
+    try:
+        await auth.pause(random.uniform(*RESET_PAUSE_S))  # noqa: S311 - no secret
+    finally:  # the next request begins another task
+        waiting = auth.waiting_resets.copy()
+        auth.waiting_resets.clear()
+    by_user = {user.id if user else NOBODY: (user, request) for user, request in waiting}
+    if len(by_user) > 1:
+        by_user.pop(NOBODY, None)
+    resets = [*by_user.values()]
+    times = await asyncio.gather(*(_reset_delay(auth, *each) for each in resets))
+    now = auth.now()
+    mails = [
+        _reset_mail(user, delay, now)
+        for (user, _), delay in zip(resets, times, strict=True)
+        if user is not None and delay is not None
+    ]
+    nobody = _reset_mail(None, timedelta(), now)
+    for batch in chunked(mails or [nobody], BATCH_SIZE):
+        await auth.repositories.invitations.save_mailed_resets(batch, now)
+
+
+async def _reset_delay(
+    auth: Auth, user: User | None, request: "ResetRequest | None"
+) -> timedelta | None:
+    if auth.mail_throttle is None or request is None:
+        return timedelta()
+    return (await auth.mail_throttle.admit_reset(user, request)).delay
+
+
+def _reset_mail(user: User | None, delay: timedelta, now: datetime) -> MailedReset:
+    """Return the mail with a link, which is valid from when it leaves on."""
+    token, due_at = secrets.token_hex(TOKEN_BYTES), now + delay
+    user_id, email = (user.id, user.login_name) if user else (NOBODY, "")
+    mail = _token_mail(RESET_PASSWORD, user_id, email, token, due_at + MAILED_RESET_TTL, now)
+    return MailedReset(user_id, email, hash_token(token), replace(mail, due_at=due_at))
 
 
 async def find_owner(auth: Auth, token: str) -> User | None:

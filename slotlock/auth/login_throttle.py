@@ -1,7 +1,5 @@
 """Limits on password guesses: for an account from one address, for an account, for an address.
 
-Mails that anybody can request have limits as well: for a recipient, for an account, for a caller.
-
 An attacker who fails on purpose cannot lock users out for good. At an address where the user logged
 in within the last 30 days, only the attempts from that address count.
 """
@@ -10,7 +8,6 @@ import asyncio
 import hmac
 from collections.abc import Sequence
 
-from slotlock.domain.notifications.mail_kinds import MailKind
 from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.known_addresses import KnownAddresses
@@ -29,10 +26,6 @@ PER_ACCOUNT_AND_ADDRESS = RateLimit("account-address", 10, 15 * 60)
 PER_ACCOUNT = (RateLimit("hour", 50, 3600), RateLimit("day", 100, 24 * 3600))
 # Failed attempts from one address, which all users of a school may share.
 PER_ADDRESS = RateLimit("failures", 3000, 15 * 60)
-# Mails to one address, and of one account. A link is valid longer than users wait for a mail.
-PER_RECIPIENT = (RateLimit("mail-hour", 5, 3600), RateLimit("mail-day", 20, 24 * 3600))
-# Mails that one address of a client requests.
-PER_REQUESTER = RateLimit("mail-requests", 300, 3600)
 
 
 @value_object
@@ -63,11 +56,10 @@ class LoginThrottle:
         self, login_name: str | None, client_address: str | None
     ) -> LoginAttempt:
         """Count an attempt on the account of a normalized login name; None names no account."""
-        account = self._hash(login_name or "")
-        account_and_address = self._hash(f"{login_name} {client_address}")
+        account, account_and_address = self._account_hashes(login_name, client_address)
         is_known, wait_ms = await asyncio.gather(
             self._known_addresses.is_known(account, account_and_address),
-            self._charge(_address_charges(client_address), ChargeMode.PEEK),
+            self.charge(_address_charges(client_address), ChargeMode.PEEK),
         )
         charges: list[RateCharge] = []
         if login_name is not None:
@@ -76,18 +68,18 @@ class LoginThrottle:
                 charges += [(_login_subject(account), limit, 1) for limit in PER_ACCOUNT]
         # Failures of other users at the same address must not lock out a user who is known there.
         if wait_ms == 0 or is_known:
-            wait_ms = await self._charge(charges, ChargeMode.CHARGE)
+            wait_ms = await self.charge(charges, ChargeMode.CHARGE)
         return LoginAttempt(
             wait_ms, charges, account, client_address, account_and_address, is_known
         )
 
     async def record_failure(self, attempt: LoginAttempt) -> None:
         """Count a wrong password, or an account that does not exist."""
-        await self._charge(_address_charges(attempt.client_address), ChargeMode.CHARGE)
+        await self.charge(_address_charges(attempt.client_address), ChargeMode.CHARGE)
 
     async def refund(self, attempt: LoginAttempt) -> None:
         """Uncount an attempt whose password was not checked."""
-        await self._charge(attempt.charges, ChargeMode.REFUND)
+        await self.charge(attempt.charges, ChargeMode.REFUND)
 
     def record_success(self, attempt: LoginAttempt) -> None:
         """Remember the address as known, and forget the failures on the account from there."""
@@ -98,19 +90,13 @@ class LoginThrottle:
         self._rate_limiter.reset(subject, PER_ACCOUNT_AND_ADDRESS)
         self._local_limiter.reset(subject, PER_ACCOUNT_AND_ADDRESS)
 
-    async def count_mail(self, kind: MailKind, to: str, client_address: str | None) -> int:
-        """Count a mail to an address or account. Return 0, or for how many ms nobody may send it.
+    async def is_known(self, login_name: str, client_address: str | None) -> bool:
+        """Return whether somebody signed in to the account of a login name from an address."""
+        account, account_and_address = self._account_hashes(login_name, client_address)
+        return await self._known_addresses.is_known(account, account_and_address)
 
-        Each kind counts by itself: the mails of an account must not change how many resets of its
-        address anybody can request.
-        """
-        subject = f"mail:{self._hash(f'{kind.name} {to}')}"
-        charges: list[RateCharge] = [(subject, limit, 1) for limit in PER_RECIPIENT]
-        if client_address is not None:
-            charges.append((f"address:{client_address}", PER_REQUESTER, 1))
-        return await self._charge(charges, ChargeMode.CHARGE)
-
-    async def _charge(self, charges: Sequence[RateCharge], mode: ChargeMode) -> int:
+    async def charge(self, charges: Sequence[RateCharge], mode: ChargeMode) -> int:
+        """Charge all or none, as `RateLimiter` does, whether or not Redis is available."""
         if not charges:
             return 0
         try:
@@ -118,7 +104,13 @@ class LoginThrottle:
         except RedisUnavailableError:
             return self._local_limiter.charge(charges, mode)
 
-    def _hash(self, text: str) -> str:
+    def _account_hashes(
+        self, login_name: str | None, client_address: str | None
+    ) -> tuple[str, str]:
+        return self.hash_of(login_name or ""), self.hash_of(f"{login_name} {client_address}")
+
+    def hash_of(self, text: str) -> str:
+        """Return what stands for a text in Redis."""
         return hmac.digest(self._hmac_key, text.encode(errors="surrogatepass"), "sha256").hex()[:32]
 
 

@@ -22,13 +22,28 @@ UNANSWERED_GRACE = timedelta(hours=1)
 
 
 @value_object
+class VerificationMail:
+    """The mail with a code for a new account: when it leaves, or when to request it again.
+
+    Both are None if the site sends no mail.
+    """
+
+    due_at: datetime | None = None
+    retry_after_ms: int | None = None
+
+
+@value_object
 class SignedInSession:
-    """The tokens of a session; `refresh_token` gets new ones when the access token expires."""
+    """The tokens of a session; `refresh_token` gets new ones when the access token expires.
+
+    `verification_mail` is that of a new account whose address is to be verified.
+    """
 
     access_token: str
     refresh_token: str
     expires_at: datetime
     user: User
+    verification_mail: VerificationMail | None = None
 
 
 @refusal(message="Your session has ended. Please sign in again.")

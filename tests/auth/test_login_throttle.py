@@ -129,14 +129,14 @@ async def test_of_many_concurrent_guesses_ten_are_checked(client: LoginClient) -
 async def test_control_counting_only_after_the_failure_allows_all_concurrent_guesses(
     client: LoginClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    charge = LoginThrottle._charge
+    charge = LoginThrottle.charge
 
     async def peek_only(
         self: LoginThrottle, charges: Sequence[RateCharge], mode: ChargeMode
     ) -> int:
         return await charge(self, charges, ChargeMode.PEEK)
 
-    monkeypatch.setattr(LoginThrottle, "_charge", peek_only)
+    monkeypatch.setattr(LoginThrottle, "charge", peek_only)
     email, client_address = await client.create_user(), new_client_address()
     outcomes = await asyncio.gather(*(client.try_once(email, client_address) for _ in range(100)))
     assert outcomes.count(InvalidCredentials()) == 100

@@ -307,7 +307,7 @@ export type RefusalCode =
   | 'TIME_CONFLICT'
   /** The organizer, or all organizers together, sent too many announcements within an hour. */
   | 'TOO_MANY_ANNOUNCEMENTS'
-  /** Too many sign-in attempts: for this account, or from this address. */
+  /** Too many sign-in attempts, codes or links by mail: for this account, or from this address. */
   | 'TOO_MANY_ATTEMPTS'
   /** The e-mail address has the maximum number of open invitations. */
   | 'TOO_MANY_INVITATIONS'

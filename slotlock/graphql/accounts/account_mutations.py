@@ -1,6 +1,7 @@
 """Mutations that open, refresh and close sessions: register, log in, set a password by a link."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Annotated, TypeVar
 
 import strawberry
@@ -58,7 +59,8 @@ LoginArgument = Annotated[LoginInput, argument(description="The credentials of t
 class AccountMutations:
     @REGISTER.mutation(
         "Create an account with the role MEMBER and sign in. If the site requires verified "
-        "addresses, the user gets a mail with a code (`verifyEmail`)."
+        "addresses, the user gets a mail with a code (`verifyEmail`): see "
+        "`Session.verificationMail`."
     )
     async def register(self, info: Info, input: RegisterArgument) -> object:
         context, client = info.context, info.context.client
@@ -75,7 +77,10 @@ class AccountMutations:
             ),
         )
         if isinstance(outcome, sessions.SignedInSession) and context.site.require_verified_email:
-            email_verification.mail_first_code(context.auth, outcome.user, client.address)
+            mail = await email_verification.mail_first_code(
+                context.auth, outcome.user, client.address
+            )
+            outcome = replace(outcome, verification_mail=mail)
         return REGISTER.present(outcome, ANONYMOUS)
 
     @LOGIN.mutation("Sign in with an e-mail address or a user name, and a password.")

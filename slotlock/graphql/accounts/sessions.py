@@ -28,6 +28,29 @@ END_CALENDAR_FEED = (
 )
 
 
+@strawberry.type(
+    description="The mail with a code that verifies the address of an account which was registered."
+)
+class VerificationMail:
+    is_on_its_way: bool = field(
+        description="Whether the mail was queued. If not, the user requests it again "
+        "(`requestEmailVerification`)."
+    )
+    due_at: datetime | None = field(description=f"{email_verification.DUE_AT} Null without a mail.")
+    retry_after_ms: int | None = field(
+        description="How long to wait before the user requests the mail again, in milliseconds. "
+        "Null if it is on its way, or if the site sends no mail."
+    )
+
+    @classmethod
+    def from_domain(cls, mail: sessions.VerificationMail) -> Self:
+        return cls(
+            is_on_its_way=mail.due_at is not None,
+            due_at=mail.due_at,
+            retry_after_ms=mail.retry_after_ms,
+        )
+
+
 @strawberry.type(description="The tokens of a user who has just signed in or refreshed a session.")
 class Session:
     access_token: str = field(
@@ -41,14 +64,20 @@ class Session:
         description="When the access token expires: 15 minutes after it was issued."
     )
     user: User = field(description="The user who is signed in.")
+    verification_mail: VerificationMail | None = field(
+        description="The mail to the address of the new account. Null unless this is the response "
+        "to `register` on a site that requires verified addresses."
+    )
 
     @classmethod
     def from_domain(cls, session: sessions.SignedInSession) -> Self:
+        mail = session.verification_mail
         return cls(
             access_token=session.access_token,
             refresh_token=session.refresh_token,
             expires_at=session.expires_at,
             user=User.for_self(session.user),
+            verification_mail=VerificationMail.from_domain(mail) if mail else None,
         )
 
 
@@ -221,5 +250,7 @@ class OwnSessionMutations:
         code: Annotated[str, argument(description="The code in the mail.")],
     ) -> object:
         caller = info.context.caller
-        outcome = await email_verification.verify_email(info.context.auth, caller, code)
+        outcome = await email_verification.verify_email(
+            info.context.auth, caller, code, info.context.client.address
+        )
         return VERIFY_EMAIL.present(outcome, ResultView(caller))

@@ -28,6 +28,7 @@ class OperationKind(StrEnum):
     SIGN_IN = "sign-in"
     SIGN_IN_ATTEMPT = "sign-in-attempt"
     REDEEM_TOKEN = "redeem-token"  # noqa: S105
+    REQUEST_RESET = "request-reset"
     SIGN_OUT = "sign-out"
     DOCUMENT = "document"
     FILE = "file"
@@ -52,7 +53,7 @@ FIELD_KINDS = {
     "setPassword": (OperationKind.REDEEM_TOKEN,),
     "resetPassword": (OperationKind.REDEEM_TOKEN,),
     "verifyEmail": (OperationKind.REDEEM_TOKEN,),
-    "requestPasswordReset": (OperationKind.SIGN_IN_ATTEMPT,),
+    "requestPasswordReset": (OperationKind.REQUEST_RESET,),
     "refreshSession": (OperationKind.REDEEM_TOKEN,),
     "logout": (OperationKind.SIGN_OUT,),
     "endSession": (OperationKind.SIGN_OUT,),

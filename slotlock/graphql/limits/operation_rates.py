@@ -28,7 +28,8 @@ from slotlock.infrastructure.redis.rate_limits import (
 # Limits of one user in a minute.
 # Every sign-in hashes a password. The same number bounds mutations that end sessions.
 MAX_SIGN_INS_PER_MINUTE = 30
-# Attempts count even if no password is hashed. The same number bounds redeemed tokens.
+# Attempts count even if no password is hashed. The same number bounds redeemed tokens,
+# and requests for a new password, most of which lead to no mail.
 MAX_SIGN_IN_ATTEMPTS_PER_MINUTE = 600
 # After a lost connection a client subscribes again, up to ten times on each socket.
 MAX_SUBSCRIPTIONS_PER_MINUTE = 200
@@ -46,6 +47,7 @@ ALWAYS_COUNTED_KINDS = frozenset(
         OperationKind.SIGN_IN,
         OperationKind.SIGN_IN_ATTEMPT,
         OperationKind.REDEEM_TOKEN,
+        OperationKind.REQUEST_RESET,
         OperationKind.SIGN_OUT,
     }
 )
@@ -93,6 +95,7 @@ class OperationRateLimits:
             OperationKind.SIGN_OUT: MAX_SIGN_INS_PER_MINUTE,
             OperationKind.SIGN_IN_ATTEMPT: MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
             OperationKind.REDEEM_TOKEN: MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
+            OperationKind.REQUEST_RESET: MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
             OperationKind.DOCUMENT: MAX_DOCUMENT_MS_PER_MINUTE,
             OperationKind.FILE: MAX_FILES_PER_MINUTE,
         }

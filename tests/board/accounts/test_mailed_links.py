@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import Route, ViewportSize, expect
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.devserver.mail_catcher import catching_mail
@@ -104,6 +104,44 @@ async def test_a_forgotten_password_is_set_by_the_link_of_a_mail(
     await page.locator("form .btn.big").click()
     await page.get_by_role("link", name="Account").first.wait_for()
     assert link.rpartition("/")[2] not in board.app.log
+
+
+REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
+  ... on Session { verificationMail { isOnItsWay dueAt retryAfterMs } } } }"""
+
+
+async def test_who_registers_reads_whether_the_mail_is_on_its_way_and_sends_it_again(
+    board: Board, trap: MailTrap
+) -> None:
+    email = new_email()
+    given = {"name": "Ada", "password": PASSWORD, "email": new_email()}
+    registered = await board.organizer.execute(REGISTER, input=given)
+    mail = registered["verificationMail"]
+    assert (mail["isOnItsWay"], mail["retryAfterMs"]) == (True, None)
+
+    def recipients() -> list[str]:
+        return [message["To"].addresses[0].addr_spec for message in trap.messages]
+
+    async def refuse_mail(route: Route) -> None:
+        response = await route.fetch()
+        body = await response.json()
+        if "register" in body["data"]:
+            refused = {"isOnItsWay": False, "dueAt": None}
+            body["data"]["register"]["verificationMail"] = refused
+        await route.fulfill(response=response, json=body)
+
+    page = await board.open(await board.context(), "#/signin")
+    await page.route("**/graphql", refuse_mail)
+    await page.get_by_role("button", name="New here?").click()
+    for label, text in (("Name", "Ben"), ("Email address", email), ("Password", PASSWORD)):
+        await page.get_by_label(label, exact=True).fill(text)
+    await page.get_by_role("button", name="Create an account").click()
+    await shown(page, "The mail that confirms your address could not be sent yet.").wait_for()
+    await page.get_by_role("button", name="Send again").click()
+    await shown(page, f"A mail is on its way to {email}.").wait_for()
+    await eventually(lambda: recipients().count(email) == 2, "both mails have come")
+    await page.get_by_role("button", name="Continue").click()
+    await page.get_by_role("link", name="Account").first.wait_for()
 
 
 async def test_an_address_is_verified_and_changed_in_the_account(

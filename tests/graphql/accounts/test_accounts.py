@@ -9,7 +9,8 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, http_client
 
 SESSION = """{ __typename
-  ... on Session { accessToken refreshToken expiresAt user { id name email role } }
+  ... on Session { accessToken refreshToken expiresAt user { id name email role }
+    verificationMail { isOnItsWay } }
   ... on Refusal { code message } }"""
 REGISTERED = (
     SESSION[:-1]

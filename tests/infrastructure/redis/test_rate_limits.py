@@ -7,13 +7,17 @@ from inspect import isawaitable
 
 import pytest
 
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.keys import rate_limit_key
+from slotlock.infrastructure.redis.paces import Pace, Paces
 from slotlock.infrastructure.redis.rate_limits import (
     ChargeMode,
     InProcessRateLimiter,
     RateLimit,
     RateLimiter,
 )
+from tests.support.apps.processes import free_port
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import LockNodes
@@ -183,3 +187,26 @@ async def test_a_full_refund_leaves_no_key(
     assert await limiter.charge(refund, ChargeMode.REFUND) == 0
     left = {key for key in redis_topology.all_keys() if "{rate:" in key}
     assert left == {rate_limit_key(ADDRESS, WIDE.name)}
+
+
+# So slow that no time passes during a test.
+DAY_MS = 24 * 3600 * 1000
+DAILY = Pace("daily", interval_ms=DAY_MS, burst=3, max_delay_ms=2 * DAY_MS)
+
+
+async def days(paces: Paces, subject: str, count: int, *, is_taken: bool) -> list[int]:
+    """Return after how many days so many requests are served."""
+    delays = [await paces.reserve(subject, DAILY, is_taken=is_taken) for _ in range(count)]
+    return [round(delay / DAY_MS) for delay in delays]
+
+
+async def test_each_request_after_the_burst_has_a_time_of_its_own(lock_nodes: LockNodes) -> None:
+    # One of them has no Redis, and keeps the times itself.
+    nobody = AutoPipeline(redis_client(f"redis://127.0.0.1:{free_port()}"))
+    for paces in (Paces(lock_nodes[0].pipeline), Paces(nobody)):
+        subject = f"user:{time.monotonic_ns()}"
+        assert await days(paces, subject, 2, is_taken=False) == [0, 0]
+        # Beyond the longest delay, nobody takes a time, and so nobody waits longer for it.
+        assert await days(paces, subject, 7, is_taken=True) == [0, 0, 0, 1, 2, 3, 3]
+        assert await days(paces, f"{subject}:other", 1, is_taken=True) == [0]
+    await nobody.close()

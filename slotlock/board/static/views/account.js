@@ -8,6 +8,7 @@ import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFil
 import { opening } from "../rows.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { LANGUAGES, chooseLanguage, deviceZone, language, listOf, t } from "../text.js";
+import { codeSent } from "./signin.js";
 import { begin, providerName } from "./signon.js";
 
 /** @param {string} [code] that was mailed to the address of the account */
@@ -166,7 +167,6 @@ export function openAccount(code) {
 
   function email() {
     const { email: address, emailVerified, emailUndeliverableSince, hasPassword } = account.me;
-    const codeSent = (/** @type {any} */ result) => t("account.codeSent", { email: result.email });
     const isOpen = !emailVerified && !code && site.sendsMail;
     return section(
       "email",

@@ -6,7 +6,7 @@ import { reason } from "../bookings.js";
 import { h, redraw } from "../kernel.js";
 import { button, checkbox, field, languageLinks, notice } from "../parts.js";
 import { tab } from "../storage.js";
-import { problemText, t } from "../text.js";
+import { deviceZone, problemText, t, timeOf } from "../text.js";
 import { begin } from "./signon.js";
 
 /** Begin a session, and go on where the user wanted to be. @param {any} session */
@@ -15,6 +15,12 @@ export function arrive(session) {
   const back = tab.get(BACK) ?? "";
   tab.remove(BACK);
   location.replace(back.startsWith("#") ? back : home());
+}
+
+/** Say when a mail with a code leaves. @param {{email: string, dueAt: string}} mail */
+export function codeSent({ email, dueAt }) {
+  const at = Date.parse(dueAt);
+  return at - Date.now() > 60000 ? t("account.codeLater", { email, time: timeOf(at, deviceZone) }) : t("account.codeSent", { email });
 }
 
 /** Return a page that sends one thing at a time: what makes its handlers, and its buttons. */
@@ -53,6 +59,8 @@ export function openSignIn() {
   const page = sendingPage();
   const passwordFields = passwordField();
   let isForgotten = false;
+  /** The session of a new account whose address is to be confirmed. @type {any} */
+  let created = null;
   const { passwordSignIn, registration, signInProviders: providers } = site;
   const isRegistrationOpen = passwordSignIn && registration !== "CLOSED" && registration !== "INVITED";
   const areProvidersFirst = providers.length > 0 && !isRegistrationOpen;
@@ -79,10 +87,29 @@ export function openSignIn() {
     });
     if (!result) return;
     errors = {};
+    if (result.verificationMail) {
+      created = result;
+      setSession(created);
+      return sayCode({ ...created.user, ...created.verificationMail });
+    }
     if (!result.code) return arrive(result);
     for (const problem of result.fields ?? []) errors[problem.field] = problemText(problem);
     if (!Object.keys(errors).length) errors.password = reason(result);
   }
+
+  /** Say what came of the request for a mail with a code. @param {any} result without a due time if none is on its way */
+  function sayCode(result) {
+    mail = result.dueAt ? { sent: codeSent(result) } : { error: t("signin.codeNotSent") };
+    say(mail.sent ?? mail.error);
+  }
+
+  const requestCode = page.once(async () => sayCode(await resultOf("requestEmailVerification", {})));
+
+  const confirmation = () => [
+    h("h1", null, title()),
+    mail.sent ? notice("yours", "tick", mail.sent) : notice("stop", "warning", mail.error, button("second", t("mail.retry"), requestCode)),
+    button("big full", t("signin.goOn"), () => arrive(created)),
+  ];
 
   /** @param {any} event */
   async function requestMail({ target }) {
@@ -134,12 +161,12 @@ export function openSignIn() {
     redraw();
   }
 
-  const title = () => t(isRegistering ? "signin.register" : "signin.title");
+  const title = () => t(created ? "signin.created" : isRegistering ? "signin.register" : "signin.title");
 
   return {
     title,
     width: /** @type {"narrow"} */ ("narrow"),
-    render: () => [
+    render: () => created ? confirmation() : [
       h("h1", null, title()),
       areProvidersFirst && providerButtons(),
       h(

@@ -17,6 +17,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
@@ -41,6 +42,20 @@ from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to
 PASSWORD_TOKENS = ("invitation", "passwordReset")
 # Tokens that one command finds; each is a pipeline of its own.
 TOKEN_BATCH_SIZE = 50
+
+
+@value_object
+class MailedReset:
+    """A token that a mail to the address of a user contains."""
+
+    user_id: UserId
+    email: str
+    token_hash: str
+    mail: OutboxEntry
+
+
+class _ResetVoidError(Exception):
+    """A user cannot get the token, so that the transaction ends without effect."""
 
 
 class InvitationRepository:
@@ -175,23 +190,44 @@ class InvitationRepository:
         return await in_transaction(self._database, write)
 
     @limited
-    async def save_mailed_reset(
-        self, user: User, hash_: str, mail: OutboxEntry, now: datetime
-    ) -> None:
-        """Store a token that only a mail to the user's address contains, and the mail.
+    async def save_mailed_resets(self, resets: Sequence[MailedReset], now: datetime) -> None:
+        """Store tokens that only a mail to the user's address contains, and the mails.
 
-        It replaces the previous one. Nothing is written if the user was banned, or the address
-        changed, in the meantime.
+        Each replaces the previous one. Nothing is written of a user who does not exist, was banned,
+        or has another address now.
         """
-        reset = {"hash": hash_, "until": mail.expires_at, "email": user.login_name}
+        if not await self._save_mailed_resets(resets, now) and len(resets) > 1:
+            for reset in resets:
+                await self._save_mailed_resets([reset], now)
+
+    async def _save_mailed_resets(self, resets: Sequence[MailedReset], now: datetime) -> bool:
+        updates = [
+            UpdateOne(
+                {"_id": ObjectId(each.user_id), "email": each.email, "banned": None},
+                {
+                    "$set": {
+                        "passwordReset": {
+                            "hash": each.token_hash,
+                            "until": each.mail.expires_at,
+                            "email": each.email,
+                        }
+                    }
+                },
+            )
+            for each in resets
+        ]
 
         async def write(session: AsyncClientSession) -> None:
-            query = {"_id": ObjectId(user.id), "email": user.login_name, "banned": None}
-            update = {"$set": {"passwordReset": reset}}
-            if (await self._users.update_one(query, update, session=session)).matched_count:
-                await self._outbox.insert([mail], now, session)
+            await self._outbox.insert([each.mail for each in resets], now, session)
+            done = await self._users.bulk_write(updates, session=session)
+            if done.matched_count < len(updates):
+                raise _ResetVoidError
 
-        await in_transaction(self._database, write)
+        try:
+            await in_transaction(self._database, write)
+        except _ResetVoidError:
+            return False
+        return True
 
     async def find(self, token_hash: str, now: datetime) -> User | None:
         """Return the invited user; None if the invitation is invalid or expired."""

@@ -54,7 +54,12 @@ class EmailVerificationRepository:
 
         Return False if the user was banned, or the address changed, in the meantime.
         """
-        verification = {"hash": hash_, "until": mail.expires_at, "email": email}
+        verification = {
+            "hash": hash_,
+            "until": mail.expires_at,
+            "email": email,
+            "dueAt": mail.due_at,
+        }
 
         async def write(session: AsyncClientSession) -> bool:
             query = {"_id": ObjectId(user.id), "email": user.login_name, "banned": None}
@@ -64,6 +69,21 @@ class EmailVerificationRepository:
             return bool(saved)
 
         return await in_transaction(self._database, write)
+
+    @limited
+    async def find_waiting(self, user: User, now: datetime) -> tuple[datetime, datetime] | None:
+        """Return until when the code for the address of a user is valid, and when its mail leaves.
+
+        None if no mail waits for its time.
+        """
+        query = {
+            "_id": ObjectId(user.id),
+            "emailVerification.email": user.login_name,
+            "emailVerification.dueAt": {"$gt": now},
+        }
+        found = await self._users.find_one(query, {"emailVerification": 1})
+        code = found["emailVerification"] if found else None
+        return (code["until"], code["dueAt"]) if code else None
 
     @limited
     async def find(self, user_id: UserId, hash_: str, now: datetime) -> tuple[User, str] | None:

@@ -3,7 +3,7 @@
     {_id, name, email, role, createdAt, searchWords: [str], groups?: [str],
      passwordHash?, withoutPassword?: true,
      invitation?: {hash, until, replacesPassword?: true, mailedAt?, email?},
-     passwordReset?: {hash, until, email}, emailVerification?: {hash, until, email},
+     passwordReset?: {hash, until, email}, emailVerification?: {hash, until, email, dueAt?},
      verifiedEmail?, schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?,
      calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, synced?: true,
      locale?, undeliverable?: {email, at}, refusedTopics?: [str],

@@ -1,0 +1,1 @@
+"""The mails that anybody can request."""
