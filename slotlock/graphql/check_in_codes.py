@@ -4,6 +4,8 @@ A code has 56 letters and digits: the base32 form (RFC 4648) of the slot's id an
 12 bytes each, and the first 11 bytes of their authentication code. Base32 has only characters that
 a QR code stores compactly. Nothing is stored, and a code is valid as long as its key is configured.
 The address of the calendar of one booking has such a code, too, for another purpose.
+A hand scanner for American keyboards at a German computer types Y for Z and Z for Y, which are both
+letters of base32: of the two readings of a code, the one with the right proof is meant.
 """
 
 import base64
@@ -20,6 +22,7 @@ CHECK_IN, CALENDAR = "check-in", "booking calendar"
 ID_BYTES = 12
 PROOF_BYTES = 11
 CODE_LENGTH = 56
+SWAPPED = str.maketrans("YZyz", "ZYzy")
 
 
 def booking_code(
@@ -36,6 +39,13 @@ def parse_booking_code(
 ) -> tuple[SlotId, BookingId] | None:
     """Return the slot and the booking of a code; None if this server did not issue it."""
     text = strip_blanks(code)
+    for reading in (text, text.translate(SWAPPED)):
+        if (found := _parse(tokens, reading, purpose)) is not None:
+            return found
+    return None
+
+
+def _parse(tokens: TokenSigner, text: str, purpose: str) -> tuple[SlotId, BookingId] | None:
     if len(text) != CODE_LENGTH:
         return None
     try:

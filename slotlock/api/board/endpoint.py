@@ -14,12 +14,13 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
-from typing import cast
+from typing import Generic, TypeVar, cast
+from urllib.parse import unquote
 
 import brotli
 from starlette.requests import Request
@@ -56,14 +57,35 @@ ORGANIZERS = f"{FOR_ORGANIZERS}.js"
 # The worker that shows the page without a network decides by the page's hash what it stores.
 WORKER = "worker.js"
 HASH_CHARS = 16
+VERSION = re.compile(rf"[0-9a-f]{{{HASH_CHARS}}}")
+# The address of a view that became a part of the path: a sign is before it.
+ADDRESS = re.compile(r"[^\w-]+([a-z]+(?:/[\w/-]*)?)\W*", re.ASCII)
+ENCODINGS = ("br", "gzip", "")
 # The encodings in `Accept-Encoding`, without those that a client refuses.
 ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
 # The modules that are files of their own; all others are in that of the start.
 ALONE = (WORKER, RELOAD, ORGANIZERS)
+CSS_BLANKS = re.compile(r"(?:/\*.*?\*/|\s)+", re.DOTALL)
 # What a browser may write to the log.
 MAX_ERROR_BYTES, MAX_ERRORS_A_MINUTE = 2_000, 20
 
+T = TypeVar("T")
 log = logging.getLogger("slotlock.board")
+
+
+class Computed(Generic[T]):
+    """What a thread computes once for all who ask: again only if that failed."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+        self._task: asyncio.Task[T] | None = None
+
+    async def result(self) -> T:
+        """Return the result, or raise why there is none."""
+        task = self._task
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            task = self._task = asyncio.create_task(asyncio.to_thread(self._compute))
+        return await asyncio.shield(task)
 
 
 class BoardFile:
@@ -72,7 +94,8 @@ class BoardFile:
     def __init__(self, name: str, content: bytes) -> None:
         self.media_type = MEDIA_TYPES[Path(name).suffix]
         self.content = content
-        self._encoded: dict[str, asyncio.Task[bytes]] = {}
+        # A thread needs half a second for the largest file, once.
+        self._encoded = {each: Computed(partial(self.encoded, each)) for each in ENCODINGS}
 
     def encoded(self, encoding: str) -> bytes:
         """Return the file in an encoding of HTTP: `br`, `gzip`, or none if it is empty.
@@ -87,13 +110,10 @@ class BoardFile:
         """Return the response to a request, compressed as the client accepts it."""
         headers = {"Cache-Control": cache_control, "Vary": "Accept-Encoding"}
         accepted = ACCEPTED.findall(request.headers.get("accept-encoding", ""))
-        encoding = next((each for each in ("br", "gzip") if each in accepted), "")
+        encoding = next((each for each in ENCODINGS if each in accepted), "")
         if encoding:
             headers["Content-Encoding"] = encoding
-        # A thread needs half a second for the largest file, once.
-        if encoding not in self._encoded:
-            self._encoded[encoding] = asyncio.create_task(asyncio.to_thread(self.encoded, encoding))
-        content = await asyncio.shield(self._encoded[encoding])
+        content = await self._encoded[encoding].result()
         return Response(content, headers=headers, media_type=self.media_type)
 
 
@@ -110,11 +130,7 @@ def board_routes(
     if site.color:
         sources["board.css"] += site_style(site.color).encode()
     version = board_version(sources)
-
-    @cache
-    def files() -> asyncio.Task[dict[str, BoardFile]]:
-        return asyncio.create_task(asyncio.to_thread(served_files, sources, version))
-
+    files = Computed(partial(served_files, sources, version))
     # The values of `Site` in the API, so that no page waits for them.
     shown = {
         "name": site.name,
@@ -143,15 +159,18 @@ def board_routes(
         return response
 
     async def show_worker(request: Request) -> Response:
-        worker = (await asyncio.shield(files()))[WORKER]
+        worker = (await files.result())[WORKER]
         response = await worker.response(request, FOR_A_MOMENT)
         response.headers["Service-Worker-Allowed"] = "/board"
         response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
         return response
 
     async def show_file(request: Request) -> Response:
-        name, is_other = request.path_params["name"], request.path_params["version"] != version
-        served = await asyncio.shield(files())
+        name, asked = request.path_params["name"], request.path_params["version"]
+        if not VERSION.fullmatch(asked):
+            return _lead_to_page(request, f"/{asked}/{name}")
+        is_other = asked != version
+        served = await files.result()
         file = served.get(RELOAD if is_other and name.endswith(".js") else name)
         if file is None:
             return PlainTextResponse("no such file of the board", 404)
@@ -167,7 +186,20 @@ def board_routes(
         Route(f"/board/{WORKER}", show_worker),
         *([Route("/board/errors", _log_error, methods=["POST"])] if site.logs_errors else ()),
         Route("/board/{version}/{name:path}", show_file),
+        Route("/board{rest:path}", lambda it: _lead_to_page(it, it.path_params["rest"])),
     ]
+
+
+def _lead_to_page(request: Request, rest: str) -> Response:
+    """Lead a link to the page whose fragment a program took for a part of the path.
+
+    Programs that read mails write `/board%23/invitation/...`, or leave out the `#`.
+    """
+    if (address := ADDRESS.fullmatch(unquote(rest))) is None:
+        return PlainTextResponse("no such file of the board", 404)
+    # Relative, so that it works behind a path prefix, too.
+    _, _, after = request.scope["raw_path"].decode("latin-1").partition("/board")
+    return RedirectResponse("../" * after.count("/") + f"board#/{address[1]}")
 
 
 _logged_at = deque[float](maxlen=MAX_ERRORS_A_MINUTE)
@@ -196,17 +228,20 @@ def board_version(sources: Mapping[str, bytes]) -> str:
 
 def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardFile]:
     """Return the files as they are sent, by name."""
-    from slotlock.api.board.minifier import minify  # only when a browser asks for the first file
+    # Only when a browser asks for the first file.
+    from slotlock.api.board.minifier import minify, shared_names
 
     texts = {name: content.decode() for name, content in sources.items() if is_module(name)}
     files = {name: content.decode() for name, content in sources.items() if name not in texts}
+    files["board.css"] = CSS_BLANKS.sub(" ", files["board.css"])
     files |= merged_modules(texts, START, alone=ALONE)
     # The worker gets the version, and the names of the files that members need.
     names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
     worker = files[WORKER].replace("{{version}}", version)
     files[WORKER] = worker.replace("{{files}}", json.dumps(names))
+    shared = shared_names(text for name, text in files.items() if is_module(name))
     return {
-        name: BoardFile(name, (minify(text) if is_module(name) else text).encode())
+        name: BoardFile(name, (minify(text, shared) if is_module(name) else text).encode())
         for name, text in files.items()
     }
 

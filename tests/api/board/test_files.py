@@ -9,7 +9,7 @@ import brotli
 import httpx
 import pytest
 
-from slotlock.api.board.endpoint import WORKER, board_files, served_files
+from slotlock.api.board.endpoint import WORKER, Computed, board_files, served_files
 from tests.support.apps.processes import AppProcess
 from tests.support.board.sources import path_of
 from tests.support.clients.client import GraphQLTestClient
@@ -120,3 +120,35 @@ async def test_a_file_of_another_folder_is_not_found(
     response = await http.get(url)
     assert response.status_code == 404
     assert "immutable" not in response.headers.get("cache-control", "")
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "%23/invitation/T",
+        "/%23/invitation/T",
+        "/invitation/T",
+        "%23%2Finvitation%2FT",
+        "%2523/invitation/T",
+    ],
+)
+async def test_a_link_whose_fragment_became_a_part_of_the_path_leads_to_the_page(
+    app: AppProcess, http: httpx.AsyncClient, page: httpx.Response, link: str
+) -> None:
+    response = await http.get(f"{app.url}/board{link}", follow_redirects=True)
+    assert (str(response.url), response.text) == (f"{page.url}#/invitation/T", page.text)
+
+
+@pytest.mark.parametrize("path", ["/boards", "/board-game", "/board_x/y"])
+async def test_another_address_that_begins_like_the_page_is_not_found(
+    app: AppProcess, http: httpx.AsyncClient, path: str
+) -> None:
+    assert (await http.get(app.url + path)).status_code == 404
+
+
+async def test_what_could_not_be_computed_is_computed_again_and_what_could_is_not() -> None:
+    given = [1, 0]
+    computed = Computed(lambda: 7 // (1 - given.pop(0)))
+    with pytest.raises(ZeroDivisionError):
+        await computed.result()
+    assert [await computed.result() for _ in range(2)] == [7, 7]

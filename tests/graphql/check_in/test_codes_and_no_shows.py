@@ -227,6 +227,16 @@ def test_a_code_is_valid_while_its_key_is_configured() -> None:
     assert parse_booking_code(TokenSigner([OLD_KEY]), f" {code.lower()} ") == IDS
 
 
+def test_a_code_that_an_american_scanner_types_at_a_german_keyboard_is_read() -> None:
+    tokens = TokenSigner([OLD_KEY])
+    for number in range(9):
+        ids = SlotId(f"{number:024x}"), BookingId("b" * 24)
+        code = booking_code(tokens, *ids)
+        typed = code.translate(str.maketrans("YZ", "ZY"))
+        assert parse_booking_code(tokens, typed) == parse_booking_code(tokens, code) == ids
+        assert parse_booking_code(tokens, typed.lower()) == ids
+
+
 def test_a_code_with_any_changed_character_is_invalid() -> None:
     tokens = TokenSigner([OLD_KEY])
     code = booking_code(tokens, *IDS)
