@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -23,6 +24,7 @@ from slotlock.domain.users.email_addresses import (
     normalize_email,
     normalize_login_name,
 )
+from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE
 from slotlock.domain.users.user import (
     Caller,
     MailTopic,
@@ -98,11 +100,15 @@ class ServerBusy:
     retry_after_ms: int = shown(RETRY_AFTER_MS)
 
 
+ENDED_SIGN_INS = "How many linked sign-ins at providers (`User.identities`) ended."
+
+
 @outcome
 class PasswordChanged:
     """The new password replaced the old one."""
 
     ended_sessions: int = shown("How many other sessions of the caller were ended by the change.")
+    ended_sign_ins: int = shown(ENDED_SIGN_INS, default=0)
 
 
 RegisterOutcome = (
@@ -244,6 +250,7 @@ async def change_password(
     client_address: str | None = None,
     *,
     end_calendar_feed: bool = False,
+    retain_sign_ins: bool = False,
 ) -> ChangePasswordOutcome:
     """Change the caller's password and end their other sessions, including logins in progress."""
     user = (await auth.repositories.users.find_many([caller.user_id])).get(caller.user_id)
@@ -259,20 +266,42 @@ async def change_password(
         if not await hasher.matches(current_password, old_hash) or old_hash is None:
             return InvalidCredentials(of_caller=True)
         new_hash = await hasher.hash(new_password)
-        ended_sessions = await writer.update(
+        ended = await writer.update(
             caller.user_id,
             caller.session_id,
             old_hash,
             new_hash,
             end_calendar_feed=end_calendar_feed,
+            end_links_since=distrusted_since(auth, retain_sign_ins=retain_sign_ins),
             mails=await _limited_notices(auth, PASSWORD_CHANGED, user, client_address),
             now=auth.now(),
         )
-    if ended_sessions is None:
+    if ended is None:
         # Another session of the user changed the password first, or ended this session.
         return InvalidCredentials(of_caller=True)
     auth.session_streams.session_changed(caller.user_id)
-    return PasswordChanged(ended_sessions)
+    return PasswordChanged(ended.sessions, ended.sign_ins)
+
+
+async def check_own_password(
+    auth: Auth, user: User, password: str, client_address: str | None
+) -> InvalidCredentials | None:
+    """Return why a password is not that of a user who is signed in; None if it is.
+
+    Raises:
+        SchedulerFullError: too many passwords wait.
+    """
+    if len(password) > MAX_PASSWORD_LENGTH:
+        return InvalidCredentials(of_caller=True)
+    async with auth.password_hasher.permit(client_address, user.id, is_known=True):
+        password_hash = await auth.repositories.password_writer.find_hash(user.id)
+        is_right = await auth.password_hasher.matches(password, password_hash)
+    return None if is_right else InvalidCredentials(of_caller=True)
+
+
+def distrusted_since(auth: Auth, *, retain_sign_ins: bool = False) -> datetime | None:
+    """Return since when linked sign-ins at providers end with a change; None if they stay."""
+    return None if retain_sign_ins else auth.now() - DISTRUSTED_LINK_AGE
 
 
 def notice_mails(

@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from slotlock.auth.accounts import (
+    ENDED_SIGN_INS,
     Banned,
     PasswordSignInOff,
     RegistrationClosed,
     ServerBusy,
     TooManyAttempts,
     busy_if_overloaded,
+    distrusted_since,
     notice_mails,
 )
 from slotlock.auth.authentication import session_still_valid
@@ -47,6 +49,7 @@ from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 from slotlock.infrastructure.mongo.users.credentials import MailedReset
+from slotlock.infrastructure.mongo.users.sessions import EndedAccess
 
 if TYPE_CHECKING:
     from slotlock.auth.mails.mail_throttle import ResetRequest  # imports the client of Redis
@@ -96,6 +99,7 @@ class PasswordReset:
     """The new password is set. The user signs in with it."""
 
     ended_sessions: int = shown("How many sessions ended, which are all that the user had.")
+    ended_sign_ins: int = shown(ENDED_SIGN_INS, default=0)
 
 
 RequestPasswordResetOutcome = PasswordResetRequested | InvalidInput | TooManyAttempts
@@ -341,13 +345,21 @@ async def set_password(
     client_address: str | None = None,
     *,
     end_calendar_feed: bool = False,
+    retain_sign_ins: bool = False,
 ) -> SetPasswordOutcome:
     """Set a password and open a session. A token works once, also in concurrent requests."""
     owner = await _find_owner_for(auth, token, password)
     if not isinstance(owner, User):
         return owner
     async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
-        redeemed = await _redeem(auth, owner, token, password, end_calendar_feed=end_calendar_feed)
+        redeemed = await _redeem(
+            auth,
+            owner,
+            token,
+            password,
+            end_calendar_feed=end_calendar_feed,
+            retain_sign_ins=retain_sign_ins,
+        )
         if not isinstance(redeemed, _Redeemed):
             return redeemed
         with after_write():
@@ -362,14 +374,24 @@ async def reset_password(
     client_address: str | None = None,
     *,
     end_calendar_feed: bool = False,
+    retain_sign_ins: bool = False,
 ) -> PasswordResetOutcome:
     """Set a password, and open no session: the password shows that its user remembers it."""
     owner = await _find_owner_for(auth, token, password)
     if not isinstance(owner, User):
         return owner
     async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
-        redeemed = await _redeem(auth, owner, token, password, end_calendar_feed=end_calendar_feed)
-    return PasswordReset(redeemed.ended_sessions) if isinstance(redeemed, _Redeemed) else redeemed
+        redeemed = await _redeem(
+            auth,
+            owner,
+            token,
+            password,
+            end_calendar_feed=end_calendar_feed,
+            retain_sign_ins=retain_sign_ins,
+        )
+    if not isinstance(redeemed, _Redeemed):
+        return redeemed
+    return PasswordReset(redeemed.ended.sessions, redeemed.ended.sign_ins)
 
 
 async def _find_owner_for(auth: Auth, token: str, password: str) -> User | TokenRefusal:
@@ -394,11 +416,17 @@ class _Redeemed:
 
     user: User
     password_hash: str
-    ended_sessions: int
+    ended: EndedAccess
 
 
 async def _redeem(
-    auth: Auth, owner: User, token: str, password: str, *, end_calendar_feed: bool
+    auth: Auth,
+    owner: User,
+    token: str,
+    password: str,
+    *,
+    end_calendar_feed: bool,
+    retain_sign_ins: bool,
 ) -> _Redeemed | InvalidInvitation:
     password_hash = await auth.password_hasher.hash(password)
     redeemed = await auth.repositories.invitations.redeem(
@@ -406,14 +434,15 @@ async def _redeem(
         password_hash,
         auth.now(),
         end_calendar_feed=end_calendar_feed,
+        end_links_since=distrusted_since(auth, retain_sign_ins=retain_sign_ins),
         mails=notice_mails(auth, PASSWORD_CHANGED, owner) if owner.has_password else (),
     )
     if redeemed is None:
         return InvalidInvitation()
-    user, ended_sessions = redeemed
-    if ended_sessions:
+    user, ended = redeemed
+    if ended.sessions:
         auth.session_streams.session_changed(user.id)
-    return _Redeemed(user, password_hash, ended_sessions)
+    return _Redeemed(user, password_hash, ended)
 
 
 def _invitation_note(

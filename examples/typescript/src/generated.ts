@@ -251,6 +251,8 @@ export type RefusalCode =
   | 'QUEUE_FULL'
   /** Members get places in the slot through the booking queue only: use `requestBooking`. */
   | 'QUEUE_ONLY'
+  /** The caller has to prove again who they are: a session alone is not enough. A user with a password sends it. For another one, the session must be at most ten minutes old, and a sign-in at a provider must have opened it. */
+  | 'REAUTHENTICATION_REQUIRED'
   /** Nobody can register on this server (`register`), or even set a first password with an invitation (`setPassword`). */
   | 'REGISTRATION_CLOSED'
   /** Slots that are not over use the resource, so it cannot be deleted. */

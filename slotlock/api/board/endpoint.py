@@ -37,7 +37,7 @@ from slotlock.graphql.context import SiteSettings
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "font-src 'self'; require-trusted-types-for 'script'; "
+    "font-src 'self'; require-trusted-types-for 'script'; trusted-types slotlock slotlock-xml; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 MEDIA_TYPES = {

@@ -6,7 +6,9 @@ from datetime import datetime
 from functools import partial
 
 from slotlock.auth.accounts import (
+    ENDED_SIGN_INS,
     EmailTaken,
+    distrusted_since,
     notice_mails,
 )
 from slotlock.auth.admin.groups_and_bans import change_user, find_user
@@ -102,6 +104,7 @@ class UserSessionsEnded:
 
     user: User = shown("The user, who can sign in again.")
     ended_sessions: int = shown("How many sessions were open.")
+    ended_sign_ins: int = shown(ENDED_SIGN_INS, default=0)
 
 
 CreateUserOutcome = UserCreated | EmailTaken | AdminRequired | InvalidInput
@@ -280,18 +283,20 @@ async def set_role(
     return outcome or UserNotFound(user_id)
 
 
-async def end_sessions(auth: Auth, caller: Caller, user_id: UserId) -> EndSessionsOutcome:
-    """End all sessions of a user, with their streams and sockets."""
+async def end_sessions(
+    auth: Auth, caller: Caller, user_id: UserId, *, retain_sign_ins: bool = False
+) -> EndSessionsOutcome:
+    """End all sessions of a user, with their streams and sockets, and their new links."""
     user = await find_user(auth, user_id)
     if user is None:
         return UserNotFound(user_id)
     if refusal := account_change_refusal(caller, user):
         return refusal
     ended = await auth.repositories.account_admin_writer.end_sessions(
-        user_id, caller.user_id, auth.now()
+        user_id, caller.user_id, auth.now(), distrusted_since(auth, retain_sign_ins=retain_sign_ins)
     )
     auth.session_streams.session_changed(user_id)
-    return UserSessionsEnded(user, ended)
+    return UserSessionsEnded(user, ended.sessions, ended.sign_ins)
 
 
 async def erase_account(
@@ -320,7 +325,11 @@ async def replace_password(
         return InvalidInput((FieldProblem("password", problem),))
     password_hash = await auth.password_hasher.hash(password)
     if not await auth.repositories.account_admin_writer.replace_password(
-        user_id, password_hash, auth.now(), notice_mails(auth, PASSWORD_CHANGED, user)
+        user_id,
+        password_hash,
+        auth.now(),
+        notice_mails(auth, PASSWORD_CHANGED, user),
+        distrusted_since(auth),
     ):
         return UserNotFound(user_id)
     auth.session_streams.session_changed(user_id)

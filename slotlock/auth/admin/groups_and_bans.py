@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from slotlock.auth.accounts import distrusted_since
 from slotlock.auth.container import Auth
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.shared.pagination import Page
@@ -99,7 +100,10 @@ async def vouch(auth: Auth, caller: Caller, user_id: UserId) -> VouchOutcome:
 
 
 async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -> BanOutcome:
-    """Ban a user and end their sessions and streams. Their bookings do not change."""
+    """Ban a user and end their sessions and streams, and their new links.
+
+    Their bookings do not change.
+    """
     reason = normalize_line(reason or "")
     if problem := validate_ban_reason(reason):
         return InvalidInput((FieldProblem("reason", problem),))
@@ -107,7 +111,9 @@ async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -
         auth,
         user_id,
         partial(ban_refusal, caller),
-        lambda user: auth.repositories.bans.ban(user, caller.user_id, reason or None, auth.now()),
+        lambda user: auth.repositories.bans.ban(
+            user, caller.user_id, reason or None, auth.now(), distrusted_since(auth)
+        ),
     )
     if isinstance(banned, User):
         auth.session_streams.session_changed(user_id)

@@ -1,27 +1,31 @@
 """The providers of sign-ins (OpenID Connect), with their metadata and keys."""
 
-import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from enum import Enum
 from http import HTTPStatus
+from math import inf
 from time import monotonic
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlsplit
 
 from slotlock.auth.passwords import MAX_WAIT_S
 from slotlock.auth.providers.provider import Provider
+from slotlock.auth.providers.refreshing_cache import RefreshingCache
 from slotlock.infrastructure.fair_scheduler import FairScheduler
 from slotlock.infrastructure.provider_client import (
     ProviderClient,
     ProviderUnavailableError,
+    is_loopback,
     is_safe_url,
+    may_be_local,
     open_provider_client,
 )
 
 # A provider that changes its endpoints or withdraws a key is asked again after this time.
 METADATA_TTL_S, KEYS_TTL_S = 3600.0, 60.0
-# Tokens with unknown keys make the server ask for new ones at most once in this time.
+# Tokens of a kind with unknown keys make the server ask for new ones at most once in this time.
 MIN_REFRESH_S = 60.0
 REQUIRED_METADATA = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 # A sign-in takes some five round trips to MongoDB and two to the provider, at first so long.
@@ -31,6 +35,13 @@ WELL_KNOWN = "/.well-known/openid-configuration"
 
 class SignInRejectedError(Exception):
     """A sign-in is not valid; the text is for the log."""
+
+
+class TokenKind(Enum):
+    """What a token is for. Everybody can send one that claims to be for a sign-out."""
+
+    ID = "id"
+    LOGOUT = "logout"
 
 
 class ProviderConnection:
@@ -46,43 +57,65 @@ class ProviderConnection:
             MAX_RUNNING, max_wait_s=MAX_WAIT_S, expected_job_s=EXPECTED_SIGN_IN_S
         )
         self._client = client
-        self._lock = asyncio.Lock()
-        self._metadata: Mapping[str, Any] = {}
-        self._metadata_at = self._keys_at = self._refreshed_at = -METADATA_TTL_S
-        self._keys: Sequence[Mapping[str, Any]] = ()
+        name = f"the provider {provider.id}"
+        self._metadata = RefreshingCache(
+            self._read_metadata, METADATA_TTL_S, f"the metadata of {name}"
+        )
+        self._keys = RefreshingCache(self._read_keys, KEYS_TTL_S, f"the keys of {name}")
+        self._refreshed_at = dict.fromkeys(TokenKind, -inf)
 
     async def metadata(self) -> Mapping[str, Any]:
         """Return the provider's description of itself. Raises: ProviderUnavailableError."""
-        async with self._lock:
-            if monotonic() - self._metadata_at >= METADATA_TTL_S:
-                url = self.provider.issuer.rstrip("/") + WELL_KNOWN
-                response = await self._client.get(url)
-                if response.status != HTTPStatus.OK:
-                    raise ProviderUnavailableError(f"{url} has status {response.status}")
-                check_metadata(self.provider, response.body)
-                self._metadata, self._metadata_at = response.body, monotonic()
-            return self._metadata
+        return await self._metadata.get()
 
-    async def keys(self, key_id: str | None = None) -> Sequence[Mapping[str, Any]]:
+    async def keys(
+        self, key_id: str | None = None, kind: TokenKind = TokenKind.ID
+    ) -> Sequence[Mapping[str, Any]]:
         """Return the keys of the provider, new ones if it has none of this id among those known.
+
+        Tokens of another kind cannot use up the requests for new ones.
 
         Raises:
             ProviderUnavailableError: the provider is not available.
         """
+        asked_at = monotonic()
+        keys = await self._keys.get()
+        is_known = key_id is None or any(key.get("kid") == key_id for key in keys)
+        refreshed_at = self._refreshed_at[kind]
+        is_early = asked_at - refreshed_at < MIN_REFRESH_S
+        if is_known or is_early or self._keys.began_at >= asked_at:
+            return keys
+        self._refreshed_at[kind] = asked_at
+        try:
+            return await self._keys.read_again()
+        except ProviderUnavailableError:
+            self._refreshed_at[kind] = refreshed_at
+            raise
+
+    def expect_sign_in(self) -> None:
+        """Read the keys, unless they are new, while a user signs in at the provider."""
+        self._keys.read_soon()
+
+    async def close(self) -> None:
+        """End what is being read."""
+        await self._keys.close()
+        await self._metadata.close()
+
+    async def _read_metadata(self) -> Mapping[str, Any]:
+        url = self.provider.issuer.rstrip("/") + WELL_KNOWN
+        response = await self._client.get(self.provider.issuer, url)
+        if response.status != HTTPStatus.OK:
+            raise ProviderUnavailableError(f"{url} has status {response.status}")
+        check_metadata(self.provider, response.body)
+        return response.body
+
+    async def _read_keys(self) -> Sequence[Mapping[str, Any]]:
         url = (await self.metadata())["jwks_uri"]
-        async with self._lock:
-            now = monotonic()
-            is_known = key_id is None or any(key.get("kid") == key_id for key in self._keys)
-            refreshes = not is_known and now - self._refreshed_at >= MIN_REFRESH_S
-            if refreshes or now - self._keys_at >= KEYS_TTL_S:
-                self._refreshed_at = now if refreshes and self._keys else self._refreshed_at
-                response = await self._client.get(url)
-                keys = response.body.get("keys")
-                if response.status != HTTPStatus.OK or not isinstance(keys, list):
-                    raise ProviderUnavailableError(f"{url} has no keys")
-                self._keys = [key for key in keys if isinstance(key, dict)]
-                self._keys_at = monotonic()
-            return self._keys
+        response = await self._client.get(self.provider.issuer, url)
+        keys = response.body.get("keys")
+        if response.status != HTTPStatus.OK or not isinstance(keys, list):
+            raise ProviderUnavailableError(f"{url} has no keys")
+        return [key for key in keys if isinstance(key, dict)]
 
     async def redeem(self, code: str, verifier: str, redirect_uri: str) -> Mapping[str, Any]:
         """Exchange a code for tokens.
@@ -101,13 +134,15 @@ class ProviderConnection:
             "client_id": provider.client_id,
         }
         # Without the list, a provider has only the first way (OpenID Connect Discovery, 3).
-        ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        ways = metadata.get("token_endpoint_auth_methods_supported")
+        ways = ways if isinstance(ways, list) and ways else ["client_secret_basic"]
         if provider.client_secret is not None and "client_secret_basic" in ways:
             name, secret = quote_plus(provider.client_id), quote_plus(provider.client_secret)
             headers["authorization"] = "Basic " + b64encode(f"{name}:{secret}".encode()).decode()
         elif provider.client_secret is not None:
             form["client_secret"] = provider.client_secret
-        response = await self._client.post(metadata["token_endpoint"], form, headers)
+        endpoint = metadata["token_endpoint"]
+        response = await self._client.post(provider.issuer, endpoint, form, headers)
         if response.status != HTTPStatus.OK:
             raise SignInRejectedError(f"the code was refused: {response.body.get('error')!r}")
         return response.body
@@ -117,7 +152,7 @@ class ProviderConnection:
         url = (await self.metadata()).get("userinfo_endpoint")
         if not isinstance(url, str) or not isinstance(access_token, str):
             return {}
-        response = await self._client.get(url, access_token)
+        response = await self._client.get(self.provider.issuer, url, access_token)
         if response.status != HTTPStatus.OK:
             raise ProviderUnavailableError(f"{url} has status {response.status}")
         return response.body
@@ -157,7 +192,12 @@ async def open_sign_on(
 ) -> AsyncIterator[SignOn]:
     """Open the connections to providers until the context ends."""
     async with open_provider_client() as client:
-        yield SignOn([ProviderConnection(each, client) for each in providers], board_url)
+        connections = [ProviderConnection(each, client) for each in providers]
+        try:
+            yield SignOn(connections, board_url)
+        finally:
+            for connection in connections:
+                await connection.close()
 
 
 def check_metadata(provider: Provider, metadata: Mapping[str, Any]) -> None:
@@ -167,6 +207,10 @@ def check_metadata(provider: Provider, metadata: Mapping[str, Any]) -> None:
         raise ProviderUnavailableError(
             f"its issuer is {metadata.get('issuer')!r}, not {provider.issuer!r}"
         )
-    for name in REQUIRED_METADATA:
-        if not is_safe_url(metadata.get(name)):
-            raise ProviderUnavailableError(f"{name} is no URL with https: {metadata.get(name)!r}")
+    for name in (*REQUIRED_METADATA, *({"userinfo_endpoint"} & metadata.keys())):
+        url = metadata.get(name)
+        if not is_safe_url(url):
+            raise ProviderUnavailableError(f"{name} is no URL with https: {url!r}")
+        host = urlsplit(str(url)).hostname or ""
+        if is_loopback(host) and not may_be_local(str(url), provider.issuer):
+            raise ProviderUnavailableError(f"{name} is a URL of this host: {url!r}")

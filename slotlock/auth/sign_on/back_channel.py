@@ -23,11 +23,13 @@ async def end_provider_session(auth: Auth, connection: ProviderConnection, token
         log.warning("a logout token of %s was rejected: %s", provider.id, error)
         return False
     token_hash = hash_token(f"{provider.issuer} {claims['jti']}")
-    # A later session must not end by an old token.
-    if not await identities.remember_once(token_hash, now + MAX_AGE + 2 * LEEWAY):
+    subject, session_id, until = claims.get("sub"), claims.get("sid"), now + MAX_AGE + 2 * LEEWAY
+    user_ids = await identities.end_sessions_once(
+        token_hash, until, provider.issuer, subject, session_id
+    )
+    if user_ids is None:
         log.warning("a logout token of %s was sent again", provider.id)
         return False
-    subject, session_id = claims.get("sub"), claims.get("sid")
-    for user_id in await identities.end_sessions(provider.issuer, subject, session_id):
+    for user_id in user_ids:
         auth.session_streams.session_changed(user_id)
     return True

@@ -30,10 +30,14 @@ class UserClaims:
 def read_claims(
     provider: Provider, id_token: Mapping[str, Any], user_info: Mapping[str, Any]
 ) -> UserClaims:
-    """Return the user of verified claims; those of the ID token come first."""
-    claims = {**user_info, **id_token}
+    """Return the user of verified claims; those of the ID token come first.
+
+    What says that an address is verified speaks of the address beside it, and of no other one.
+    """
+    claims = {**user_info, **{name: each for name, each in id_token.items() if each is not None}}
     identity = Identity(provider.issuer, str(id_token["sub"]))
-    email = normalize_email(_text(claims, "email"))
+    of_email = id_token if _text(id_token, "email") else user_info
+    email = normalize_email(_text(of_email, "email"))
     username = normalize_username(_text(claims, "preferred_username"))
     session_id = id_token.get("sid")
     return UserClaims(
@@ -41,7 +45,7 @@ def read_claims(
         _name(claims) or (email or username or identity.subject).partition("@")[0],
         email,
         # Some providers send the text "true", and some send it for each address.
-        email is not None and (claims.get("email_verified") is True or provider.trusted_email),
+        email is not None and (of_email.get("email_verified") is True or provider.trusted_email),
         username,
         _values(provider, claims),
         f"{provider.issuer} {session_id}" if isinstance(session_id, str) else None,

@@ -5,9 +5,14 @@ import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from slotlock.auth.providers.connections import ProviderConnection, SignInRejectedError
+from slotlock.auth.providers.connections import (
+    ProviderConnection,
+    SignInRejectedError,
+    TokenKind,
+)
 
 if TYPE_CHECKING:
     from jwt.types import Options
@@ -47,15 +52,13 @@ async def verify_id_token(
         SignInRejectedError: the token is not valid.
         ProviderUnavailableError: its key is not available.
     """
-    claims, algorithm = await _verify(connection, tokens.get("id_token"), now)
-    _require("sub" in claims and "exp" in claims, "it has no subject or no end")
-    _require(
-        isinstance(claims.get("nonce"), str) and hmac.compare_digest(claims["nonce"], nonce),
-        "it has another nonce",
-    )
-    access_token, expected = tokens.get("access_token"), claims.get("at_hash")
-    if expected is not None and isinstance(access_token, str):
-        _require(expected == _half_hash(algorithm, access_token), "it has another at_hash")
+    claims, algorithm = await _verify(connection, tokens.get("id_token"), now, TokenKind.ID)
+    _require("sub" in claims, "it has no subject")
+    _require(_is_same(claims.get("nonce"), nonce), "it has another nonce")
+    access_token = tokens.get("access_token")
+    if "at_hash" in claims and isinstance(access_token, str):
+        expected = _half_hash(algorithm, access_token)
+        _require(_is_same(claims["at_hash"], expected), "it has another at_hash")
     return claims
 
 
@@ -68,17 +71,18 @@ async def verify_logout_token(
         SignInRejectedError: the token is not valid.
         ProviderUnavailableError: its key is not available.
     """
-    claims, _ = await _verify(connection, token, now)
+    claims, _ = await _verify(connection, token, now, TokenKind.LOGOUT)
     events = claims.get("events")
-    _require(isinstance(events, dict) and LOGOUT_EVENT in events, "it is no logout token")
+    is_event = isinstance(events, dict) and isinstance(events.get(LOGOUT_EVENT), dict)
+    _require(is_event, "it is no logout token")
     _require("nonce" not in claims, "it has a nonce")
-    _require("jti" in claims and "exp" in claims, "it has no id or no end")
+    _require("jti" in claims, "it has no id")
     _require("sub" in claims or "sid" in claims, "it names no session")
     return claims
 
 
 async def _verify(
-    connection: ProviderConnection, token: object, now: datetime
+    connection: ProviderConnection, token: object, now: datetime, kind: TokenKind
 ) -> tuple[dict[str, Any], str]:
     """Return the claims of a token and its algorithm."""
     # It imports cryptography, which servers without a provider do not need.
@@ -91,7 +95,7 @@ async def _verify(
         header = jwt.get_unverified_header(encoded)
         algorithm = header.get("alg", "")
         _require(algorithm in provider.algorithms, f"its algorithm is {algorithm!r}")
-        key = await _find_key(connection, header.get("kid"), algorithm)
+        key = await _find_key(connection, header.get("kid"), algorithm, kind)
         claims: dict[str, Any] = jwt.decode(
             encoded,
             jwt.PyJWK(key, algorithm),
@@ -110,13 +114,13 @@ async def _verify(
 
 
 async def _find_key(
-    connection: ProviderConnection, key_id: object, algorithm: str
+    connection: ProviderConnection, key_id: object, algorithm: str, kind: TokenKind
 ) -> dict[str, Any]:
     """Return the key of a token: that of its id, or the only one of its kind."""
     known_id = key_id if isinstance(key_id, str) else None
     fitting = [
         dict(key)
-        for key in await connection.keys(known_id)
+        for key in await connection.keys(known_id, kind)
         if key.get("kty") == KEY_TYPES[algorithm]
         and key.get("use", "sig") == "sig"
         and key.get("alg", algorithm) == algorithm
@@ -136,25 +140,31 @@ def _check_audience(client_id: str, claims: Mapping[str, Any]) -> None:
 
 def _check_times(claims: Mapping[str, Any], now: datetime) -> None:
     """Check the times by the clock of this deployment, with some leeway."""
-    times = {name: claims.get(name) for name in ("iat", "exp", "nbf")}
-    _require(
-        all(
-            value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-            for value in times.values()
-        ),
-        "its times are no numbers",
-    )
+    issued, expires, begins = claims.get("iat"), claims.get("exp"), claims.get("nbf", 0)
+    # JSON of Python has numbers that are none, and `true` is one in Python.
+    if not (_is_time(issued) and _is_time(expires) and _is_time(begins)):
+        raise SignInRejectedError("its times are no numbers")
     current, leeway = now.timestamp(), LEEWAY.total_seconds()
-    issued, expires, begins = times["iat"] or 0, times["exp"], times["nbf"] or 0
     _require(max(issued, begins) <= current + leeway, "it is of the future")
     _require(issued >= current - MAX_AGE.total_seconds() - leeway, "it is old")
-    _require(expires is None or expires > current - leeway, "it has expired")
+    _require(expires > current - leeway, "it has expired")
+
+
+def _is_time(value: object) -> TypeGuard[float]:
+    return type(value) is int or (type(value) is float and isfinite(value))
+
+
+def _is_same(value: object, expected: str) -> bool:
+    """Return whether a claim is a text. A comparison of texts would allow only ASCII."""
+    if not isinstance(value, str):
+        return False
+    return hmac.compare_digest(value.encode(errors="surrogatepass"), expected.encode())
 
 
 def _half_hash(algorithm: str, access_token: str) -> str:
     """Return the claim `at_hash` of an access token (OpenID Connect Core, 3.1.3.6)."""
     bits = algorithm[-3:] if algorithm[-3:].isdigit() else "512"
-    digest = hashlib.new(f"sha{bits}", access_token.encode()).digest()
+    digest = hashlib.new(f"sha{bits}", access_token.encode(errors="surrogatepass")).digest()
     return urlsafe_b64encode(digest[: len(digest) // 2]).decode().rstrip("=")
 
 

@@ -17,10 +17,14 @@ from urllib.parse import urlencode
 
 from slotlock.auth.accounts import (
     Banned,
+    InvalidCredentials,
     RegistrationClosed,
     ServerBusy,
+    TooManyAttempts,
     busy_if_overloaded,
+    check_own_password,
     notice_mails,
+    throttle_login,
 )
 from slotlock.auth.container import Auth
 from slotlock.auth.providers.connections import ProviderConnection, SignInRejectedError
@@ -42,10 +46,13 @@ from slotlock.infrastructure.fair_scheduler import Priority
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
 from slotlock.infrastructure.provider_client import ProviderUnavailableError
+from slotlock.infrastructure.request_deadline import untimed
 
 log = logging.getLogger("slotlock.auth")
 
 PENDING_TTL = timedelta(minutes=10)
+# A session of this age proves who a user without a password is.
+FRESH_SESSION_AGE = timedelta(minutes=10)
 # The SHA-256 in Base64 without padding (RFC 7636, 4.2), and what it is of (4.1).
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _CODE = re.compile(r"[ -~]{1,10000}", re.ASCII)
@@ -96,6 +103,18 @@ class LinkRequired:
     email: EmailAddress = shown("The e-mail address in its stored form.")
 
 
+@refusal(
+    message="Please confirm that it is you: with your current password or, if you have none, by "
+    "signing out and in again."
+)
+class ReauthenticationRequired:
+    """The caller has to prove again who they are: a session alone is not enough.
+
+    A user with a password sends it. For another one, the session must be at most ten minutes old,
+    and a sign-in at a provider must have opened it.
+    """
+
+
 @refusal(message="This sign-in belongs to another account.")
 class SignInTaken:
     """Another account has this sign-in: the user must unlink it there first."""
@@ -112,7 +131,16 @@ FinishSignInOutcome = (
     | Banned
     | ServerBusy
 )
-LinkSignInOutcome = SignInLinked | SignInFailed | ProviderUnavailable | SignInTaken | ServerBusy
+LinkSignInOutcome = (
+    SignInLinked
+    | SignInFailed
+    | ProviderUnavailable
+    | SignInTaken
+    | ReauthenticationRequired
+    | InvalidCredentials
+    | TooManyAttempts
+    | ServerBusy
+)
 
 
 @busy_if_overloaded
@@ -136,12 +164,14 @@ async def start_sign_in(
         return _invalid("redirectUri", ProblemCode.UNKNOWN_REDIRECT.problem())
     random_state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
     state = f"{connection.provider.id}.{random_state}"
+    try:
+        with untimed():  # nothing has happened yet
+            metadata = await connection.metadata()
+    except ProviderUnavailableError as error:
+        return _unavailable(connection.provider, error)
+    connection.expect_sign_in()
     # Behind those who come back: their codes expire.
     async with connection.scheduler.permit(client_address, priority=Priority.NORMAL):
-        try:
-            metadata = await connection.metadata()
-        except ProviderUnavailableError as error:
-            return _unavailable(connection.provider, error)
         expires_at = auth.now() + PENDING_TTL
         pending = PendingSignIn(
             connection.provider.id, nonce, verifier, challenge, redirect_uri, expires_at
@@ -174,11 +204,14 @@ async def finish_sign_in(
 ) -> FinishSignInOutcome:
     """Open a session for the user who came back from the provider with a code.
 
-    A sign-in that finds no place in the queue is not used up: it can be finished later.
+    A sign-in that finds no place in the queue, or no keys of the provider, is not used up: it can
+    be finished later.
     """
     connection = auth.sign_on.find_for_state(state) if auth.sign_on else None
     if connection is None:
         return SignInFailed()
+    if refusal := await _readiness_refusal(connection):
+        return refusal
     async with connection.scheduler.permit(client_address, priority=Priority.HIGH):
         claims = await _redeem(auth, connection, state, code, verifier, issuer)
         if not isinstance(claims, UserClaims):
@@ -203,12 +236,22 @@ async def link_sign_in(
     verifier: str,
     issuer: str | None = None,
     client_address: str | None = None,
+    current_password: str | None = None,
 ) -> LinkSignInOutcome:
-    """Let the caller sign in as the user who came back from the provider with a code."""
+    """Let the caller sign in as the user who came back from the provider with a code.
+
+    It needs a fresh proof of who the caller is: who has stolen a session must not get another way
+    into the account, which would outlast it. The sign-in is not used up before.
+    """
     connection = auth.sign_on.find_for_state(state) if auth.sign_on else None
     if connection is None:
         return SignInFailed()
     provider = connection.provider
+    user = (await auth.repositories.users.find_many([caller.user_id]))[caller.user_id]
+    if refusal := await _proof_refusal(auth, caller, user, current_password, client_address):
+        return refusal
+    if unavailable := await _readiness_refusal(connection):
+        return unavailable
     async with connection.scheduler.permit(client_address, priority=Priority.HIGH):
         claims = await _redeem(auth, connection, state, code, verifier, issuer)
         if not isinstance(claims, UserClaims):
@@ -227,9 +270,44 @@ async def link_sign_in(
             return SignInLinked(await _follow_claims(auth, provider, claims, owner, is_proven=True))
 
 
+async def _proof_refusal(
+    auth: Auth,
+    caller: Caller,
+    user: User,
+    current_password: str | None,
+    client_address: str | None,
+) -> ReauthenticationRequired | InvalidCredentials | TooManyAttempts | None:
+    """Return why it is not proven that the caller is the user; None if it is."""
+    if not (user.has_password and auth.accepts_password(user)):
+        since = auth.now() - FRESH_SESSION_AGE
+        is_fresh = await auth.repositories.sessions.was_opened_at_provider(caller.session_id, since)
+        return None if is_fresh else ReauthenticationRequired()
+    if current_password is None:
+        return ReauthenticationRequired()
+    return await throttle_login(
+        auth,
+        user.login_name,
+        client_address,
+        lambda _attempt: check_own_password(auth, user, current_password, client_address),
+    )
+
+
 def challenge_of(verifier: str) -> str:
     """Return the challenge of a verifier by the method S256 (RFC 7636, 4.2)."""
     return urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
+
+
+async def _readiness_refusal(connection: ProviderConnection) -> ProviderUnavailable | None:
+    """Return a refusal if the keys that a sign-in needs cannot be read.
+
+    Slow keys hold up all sign-ins at once, and none of them has begun: it is not their time.
+    """
+    try:
+        with untimed():
+            await connection.keys()
+    except ProviderUnavailableError as error:
+        return _unavailable(connection.provider, error)
+    return None
 
 
 async def _redeem(
@@ -283,7 +361,7 @@ async def _more_claims(
     """Return the claims that the ID token may lack: some providers give most of them apart."""
     provider = connection.provider
     needed = {"email", "name"} | ({provider.groups_claim} if provider.maps_values else set())
-    if needed <= claims.keys():
+    if all(claims.get(name) is not None for name in needed):
         return {}
     user_info = await connection.user_info(access_token)
     # The token may be another user's (OpenID Connect Core, 5.3.2).
@@ -298,7 +376,8 @@ async def _find_or_create(
     """Return the account of a user, which may be new.
 
     An account with the address is the user's if the provider has verified it. It is no proof that
-    is good enough for an organizer or admin, or if an import says which subject the account is of.
+    is good enough for an organizer or admin, or if the account has another subject at the provider:
+    schools give the address of one who left to the next user of this name.
     """
     users, identities = auth.repositories.users, auth.repositories.identities
     for _ in range(ATTEMPTS):
@@ -309,9 +388,11 @@ async def _find_or_create(
             account, _hash = found
             if not claims.email_verified or account.role is not Role.MEMBER:
                 return LinkRequired(claims.email)
+            # What somebody registered without an address that is verified is claimed.
+            is_claimed = account.self_registered and not account.email_verified
             linked = await identities.find_all(account.id)
-            if any(each.awaits_user_of(provider.issuer) for each in linked):
-                log.warning("the account of a sign-in at %s awaits another subject", provider.id)
+            if any(each.bars_others_of(provider.issuer, is_claimed=is_claimed) for each in linked):
+                log.warning("the account of a sign-in at %s has another subject", provider.id)
                 return LinkRequired(claims.email)
             if account.banned:
                 return account

@@ -33,7 +33,7 @@ async def _check_provider(
     check = f"sign-on {provider.id}"
     connection, sent_s = ProviderConnection(provider, client), time()
     try:
-        response = await client.get(provider.issuer.rstrip("/") + WELL_KNOWN)
+        response = await client.get(provider.issuer, provider.issuer.rstrip("/") + WELL_KNOWN)
         received_s = time()
         await connection.metadata()
         types = {KEY_TYPES[algorithm] for algorithm in provider.algorithms}

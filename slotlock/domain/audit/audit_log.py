@@ -75,6 +75,8 @@ class AuditAction(StrEnum):
     DRAW_PUBLISHED = "draw_published"
     DRAW_SUPERSEDED = "draw_superseded"
     PASSWORD_RESET_CREATED = "password_reset_created"  # noqa: S105
+    SIGN_IN_LINKED = "sign_in_linked"
+    SIGN_IN_UNLINKED = "sign_in_unlinked"
 
 
 BOOKING_ACTIONS = frozenset(

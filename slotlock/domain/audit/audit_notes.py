@@ -19,6 +19,7 @@ from slotlock.domain.schedule.holidays import HolidayList
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.unchanged import Unchanged
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.user import User, UserId
 
 # Attribute names by the field names that clients know.
@@ -209,6 +210,19 @@ def note_user_change(
     """Return the note of a user's change; None if nothing changed."""
     edits = tuple(field_edits(USER_FIELDS, before, after))
     return AuditNote(now, by, action, edits, user_ids=(after.id,)) if edits else None
+
+
+def note_sign_in(
+    before: Identity | None,
+    after: Identity | None,
+    user_id: UserId,
+    by: UserId | None,
+    at: datetime,
+) -> AuditNote:
+    """Return the note of an identity that a user got or lost."""
+    action = AuditAction.SIGN_IN_LINKED if after else AuditAction.SIGN_IN_UNLINKED
+    edits = tuple(field_edits({"subject": "key"}, before, after))
+    return AuditNote(at, by, action, edits, user_ids=(user_id,))
 
 
 def user_edits(before: User | None, after: User, *field_names: str) -> tuple[FieldEdit, ...]:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slotlock.domain.shared.value_object import value_object
 
+# A new proof of who the user is ends the links of this time: a thief may have made them.
+DISTRUSTED_LINK_AGE = timedelta(days=30)
 # At most 255 ASCII characters (OpenID Connect Core, 2).
 _SUBJECT = re.compile(r"[!-~]{1,255}", re.ASCII)
 # What a spreadsheet makes of a subject with many digits.
@@ -42,9 +44,12 @@ class LinkedIdentity:
     email: str | None
     linked_at: datetime | None
 
-    def awaits_user_of(self, issuer: str) -> bool:
-        """Return whether an import named the identity at this issuer, and nobody used it yet."""
-        return self.linked_at is None and self.identity.issuer == issuer
+    def bars_others_of(self, issuer: str, *, is_claimed: bool) -> bool:
+        """Return whether no other subject of an issuer gets the account by its address.
+
+        An account that is claimed loses its identities, but not one that an import named.
+        """
+        return self.identity.issuer == issuer and (self.linked_at is None or not is_claimed)
 
 
 def parse_subject(text: str, issuers: Mapping[str, str]) -> Identity | None:

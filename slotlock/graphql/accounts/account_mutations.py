@@ -10,7 +10,7 @@ from strawberry import argument, field
 from slotlock.auth import accounts, email_verification, invitations, sessions
 from slotlock.auth.accounts import throttle_login, was_rejected_before_hashing
 from slotlock.auth.login_throttle import LoginAttempt
-from slotlock.graphql.accounts.sessions import END_CALENDAR_FEED, NEW_PASSWORD
+from slotlock.graphql.accounts.sessions import END_CALENDAR_FEED, NEW_PASSWORD, RETAIN_SIGN_INS
 from slotlock.graphql.context import Context, Info
 from slotlock.graphql.core.outcomes import Result, ResultView
 from slotlock.graphql.core.scalars import EmailAddress
@@ -51,6 +51,7 @@ class LoginInput:
 
 
 EndCalendarFeedArgument = Annotated[bool, argument(description=END_CALENDAR_FEED)]
+RetainSignInsArgument = Annotated[bool, argument(description=RETAIN_SIGN_INS)]
 RegisterArgument = Annotated[RegisterInput, argument(description="The account to create.")]
 LoginArgument = Annotated[LoginInput, argument(description="The credentials of the user.")]
 
@@ -110,6 +111,7 @@ class AccountMutations:
         token: Annotated[str, argument(description="The token of the invitation or of the reset.")],
         password: Annotated[str, argument(description=NEW_PASSWORD)],
         end_calendar_feed: EndCalendarFeedArgument = False,
+        retain_sign_ins: RetainSignInsArgument = False,
     ) -> object:
         # The login throttle does not apply: tokens cannot be guessed, and failed attempts would
         # lock out other users of the same address.
@@ -121,6 +123,7 @@ class AccountMutations:
             client.user_agent,
             client.address,
             end_calendar_feed=end_calendar_feed,
+            retain_sign_ins=retain_sign_ins,
         )
         return SET_PASSWORD.present(outcome, ANONYMOUS)
 
@@ -150,6 +153,7 @@ class AccountMutations:
         token: Annotated[str, argument(description="The token of the link.")],
         password: Annotated[str, argument(description=NEW_PASSWORD)],
         end_calendar_feed: EndCalendarFeedArgument = False,
+        retain_sign_ins: RetainSignInsArgument = False,
     ) -> object:
         outcome = await invitations.reset_password(
             info.context.auth,
@@ -157,6 +161,7 @@ class AccountMutations:
             password,
             info.context.client.address,
             end_calendar_feed=end_calendar_feed,
+            retain_sign_ins=retain_sign_ins,
         )
         return RESET_PASSWORD.present(outcome, ANONYMOUS)
 

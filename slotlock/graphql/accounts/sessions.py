@@ -26,6 +26,10 @@ END_CALENDAR_FEED = (
     "Whether the private calendar feed of the user ends, too. By default the calendars that "
     "subscribed to it continue."
 )
+RETAIN_SIGN_INS = (
+    "Whether the sign-ins at providers stay that sessions of the user linked (`linkSignIn`) within "
+    "30 days. By default they end: somebody else may have linked them."
+)
 
 
 @strawberry.type(
@@ -133,6 +137,7 @@ class ChangePasswordInput:
     current_password: str = field(description="The current password of the caller.")
     new_password: str = field(description=NEW_PASSWORD)
     end_calendar_feed: bool = field(default=False, description=END_CALENDAR_FEED)
+    retain_sign_ins: bool = field(default=False, description=RETAIN_SIGN_INS)
 
 
 ChangePasswordArgument = Annotated[
@@ -204,6 +209,7 @@ class OwnSessionMutations:
                 input.new_password,
                 context.client.address,
                 end_calendar_feed=input.end_calendar_feed,
+                retain_sign_ins=input.retain_sign_ins,
             ),
         )
         return CHANGE_PASSWORD.present(outcome, ResultView(caller))

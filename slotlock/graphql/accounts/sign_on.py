@@ -6,8 +6,10 @@ import strawberry
 from strawberry import argument
 
 from slotlock.auth.sign_on import identities, sign_in
+from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.outcomes import Result, ResultView
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id
 
 ANONYMOUS = ResultView(None)
 
@@ -18,6 +20,10 @@ FINISH = Result[sign_in.FinishSignInOutcome]("FinishSignInResult", "The new sess
 LINK = Result[sign_in.LinkSignInOutcome]("LinkSignInResult", "The linked sign-in, or a refusal.")
 UNLINK = Result[identities.UnlinkSignInOutcome](
     "UnlinkSignInResult", "The unlinked sign-in, or a refusal."
+)
+
+UNLINK_OF_USER = Result[identities.UnlinkUserSignInOutcome](
+    "UnlinkUserSignInResult", "The unlinked sign-in, or a refusal."
 )
 
 StateArgument = Annotated[str, argument(description="The `state` that the provider returned.")]
@@ -82,7 +88,8 @@ class SignOnMutations:
 
     @LINK.mutation(
         "Finish a sign-in as `finishSignIn` does, but link it to the caller, who can sign in with "
-        "it from now on."
+        "it from now on. It needs the password or a fresh session (`ReauthenticationRequired`). "
+        "Without a right one, it can be finished with the same values."
     )
     async def link_sign_in(
         self,
@@ -91,10 +98,21 @@ class SignOnMutations:
         code: CodeArgument,
         verifier: VerifierArgument,
         issuer: IssuerArgument = None,
+        current_password: Annotated[
+            str | None,
+            argument(description="The current password of the caller, if they have one."),
+        ] = None,
     ) -> object:
         caller = info.context.caller
         outcome = await sign_in.link_sign_in(
-            info.context.auth, caller, state, code, verifier, issuer, info.context.client.address
+            info.context.auth,
+            caller,
+            state,
+            code,
+            verifier,
+            issuer,
+            info.context.client.address,
+            current_password,
         )
         return LINK.present(outcome, ResultView(caller))
 
@@ -110,3 +128,20 @@ class SignOnMutations:
         caller = info.context.caller
         outcome = await identities.unlink_sign_in(info.context.auth, caller, identity)
         return UNLINK.present(outcome, ResultView(caller))
+
+    @UNLINK_OF_USER.mutation(
+        "End that a user signs in with an identity, and end the sessions that it opened. The user "
+        "may have no other way in: they can be invited then. Unlinking again gives the same "
+        "result. Admins only."
+    )
+    async def unlink_user_sign_in(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user.")],
+        identity: Annotated[strawberry.ID, argument(description="The id of the identity.")],
+    ) -> object:
+        admin = info.context.require_admin()
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        outcome = await identities.unlink_sign_in_of(info.context.auth, admin, parsed_id, identity)
+        return UNLINK_OF_USER.present(outcome, ResultView(admin))

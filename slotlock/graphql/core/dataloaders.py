@@ -10,6 +10,7 @@ from strawberry.dataloader import DataLoader
 
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SessionInfo, list_sessions
+from slotlock.auth.sign_on.identities import IdentityInfo, list_identities
 from slotlock.domain.booking.booking import Booking, BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
@@ -99,6 +100,11 @@ class DataLoaders:
     def sessions(self) -> DataLoader[UserId, Sequence[SessionInfo]]:
         """Load the open sessions of the viewer. Other users' sessions are never visible."""
         return _load_each(self._list_sessions)
+
+    @cached_property
+    def identities(self) -> DataLoader[UserId, Sequence[IdentityInfo] | None]:
+        """Load what users sign in with at providers."""
+        return _load_all(lambda user_ids: list_identities(self._auth, user_ids))
 
     @cached_property
     def slot_descriptions(self) -> DataLoader[SlotId, str | None]:

@@ -256,6 +256,8 @@ _register_enum(
     DRAW_PUBLISHED="The result of a draw was published.",
     DRAW_SUPERSEDED="A draw was replaced by another one.",
     PASSWORD_RESET_CREATED="An operator or admin created a token that replaces a password.",  # noqa: S106
+    SIGN_IN_LINKED="A sign-in at a provider was linked to an account.",
+    SIGN_IN_UNLINKED="A sign-in at a provider was unlinked from an account.",
 )
 _register_enum(
     BookingLimit,

@@ -8,12 +8,12 @@ from strawberry import argument, field
 
 from slotlock.auth import accounts, invitations
 from slotlock.auth.admin import groups_and_bans
-from slotlock.auth.sign_on import identities
 from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users import user
 from slotlock.domain.users.groups import clean_groups, validate_group
 from slotlock.domain.users.user import Caller, MailTopic, UserId
 from slotlock.graphql.context import Info
+from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
 from slotlock.graphql.core.cursors import BY_NAME, ListCursors
 from slotlock.graphql.core.enums import Role
@@ -29,7 +29,7 @@ REFERENCE_FIELDS = frozenset({"id", "__typename"})
 
 @strawberry.type(description="What a user signs in with at a provider.")
 class SignInIdentity:
-    id: strawberry.ID = field(description="The id, for `unlinkSignIn`.")
+    id: strawberry.ID = field(description="The id, for `unlinkSignIn` or `unlinkUserSignIn`.")
     provider: str | None = field(
         description="The id of the provider; null if the site has it no more."
     )
@@ -112,11 +112,13 @@ class User(Node):
 
     @field(
         description="What the user signs in with at providers (`Site.signInProviders`). Only the "
-        "user sees it; null for others."
+        "user and admins see it; null for others."
     )
     async def identities(self, info: Info) -> list[SignInIdentity] | None:
-        caller = info.context.optional_caller
-        if caller is None or user_global_id(caller.user_id) != self.id:
+        caller, user_id = info.context.optional_caller, ids.parse_user_id(self.id)
+        if caller is None or user_id is None:
+            return None
+        if caller.user_id != user_id and caller.role is not user.Role.ADMIN:
             return None
         return [
             SignInIdentity(
@@ -125,7 +127,7 @@ class User(Node):
                 email=EmailAddress(each.email) if each.email else None,
                 linked_at=each.linked_at,
             )
-            for each in await identities.list_identities(info.context.auth, caller)
+            for each in await info.context.loaders.identities.load(user_id) or ()
         ]
 
     @classmethod

@@ -16,7 +16,7 @@ from tests.support.clients.client import GraphQLTestClient
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "font-src 'self'; require-trusted-types-for 'script'; "
+    "font-src 'self'; require-trusted-types-for 'script'; trusted-types slotlock slotlock-xml; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 FILES = {
@@ -38,6 +38,14 @@ async def test_the_page_has_the_exact_policy_and_a_cache_stores_it_for_a_moment(
     assert page.headers["content-security-policy"] == POLICY
     assert page.headers["cache-control"] == "public, max-age=30, stale-while-revalidate=300"
     assert "set-cookie" not in page.headers
+
+
+def test_the_policy_names_the_policies_of_trusted_types_that_the_pages_create() -> None:
+    created = {
+        name for each in FILES.values() for name in re.findall(rb'createPolicy\("(.+?)"', each)
+    }
+    assert sorted(created) == [each.encode() for each in ("slotlock", "slotlock-xml")]
+    assert "trusted-types slotlock slotlock-xml;" in POLICY
 
 
 async def test_the_address_with_a_slash_leads_to_the_page(

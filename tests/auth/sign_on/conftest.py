@@ -8,6 +8,8 @@ import pytest
 
 from slotlock.auth.container import Auth
 from slotlock.auth.providers.connections import open_sign_on
+from slotlock.infrastructure.mongo.client import open_database
+from slotlock.infrastructure.mongo.repositories import Repositories
 from tests.support.sign_on.lying_provider import LyingProvider, lying_provider
 from tests.support.sign_on.scene import BOARD, SignOnScene
 
@@ -25,3 +27,10 @@ async def scene(auth: Auth, provider: LyingProvider) -> AsyncIterator[SignOnScen
     """Yield a server at which users of the provider sign in."""
     async with open_sign_on([provider.settings()], BOARD) as sign_on:
         yield SignOnScene(replace(auth, sign_on=sign_on), provider)
+
+
+@pytest.fixture
+async def repositories(mongo_url: str) -> AsyncIterator[Repositories]:
+    """Yield what reads the audit log."""
+    async with open_database(mongo_url) as database:
+        yield Repositories(database)

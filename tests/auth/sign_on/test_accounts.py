@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.auth import accounts, invitations
 from slotlock.auth.accounts import Banned, PasswordSignInOff, RegistrationClosed
@@ -18,12 +19,12 @@ from slotlock.auth.sign_on.id_tokens import LOGOUT_EVENT
 from slotlock.auth.sign_on.identities import (
     LastSignIn,
     SignInUnlinked,
-    list_identities,
     unlink_sign_in,
 )
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInLinked, SignInTaken
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
+from slotlock.infrastructure.mongo.users import identities
 from slotlock.infrastructure.mongo.users.identities import IdentityRepository
 from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.lying_provider import LyingProvider
@@ -78,7 +79,7 @@ async def test_staff_link_a_sign_in_with_their_password(scene: SignOnScene) -> N
     claim(scene.provider, user.login_name)
     session = await accounts.login(scene.auth, user.login_name, PASSWORD)
     assert isinstance(session, SignedInSession)
-    linked = await scene.link(await caller_of(scene.auth, session))
+    linked = await scene.link(await caller_of(scene.auth, session), PASSWORD)
     changed = replace(user, email_verified=True, signs_in_at_provider=True)
     assert linked == SignInLinked(changed)
     assert (await scene.user()).id == user.id
@@ -87,7 +88,7 @@ async def test_staff_link_a_sign_in_with_their_password(scene: SignOnScene) -> N
 async def test_linking_a_sign_in_ends_no_session_and_no_password(scene: SignOnScene) -> None:
     session = await register(scene.auth, claim(scene.provider, new_email()))
     caller = await caller_of(scene.auth, session)
-    linked = await scene.link(caller)
+    linked = await scene.link(caller, PASSWORD)
     assert isinstance(linked, SignInLinked)
     assert linked.user.has_password
     assert linked.user.email_verified
@@ -105,7 +106,7 @@ async def test_a_mail_says_that_a_sign_in_was_linked(scene: SignOnScene) -> None
     mailing = replace(scene, auth=replace(scene.auth, sends_mail=True))
     linking = await register(mailing.auth, new_email())
     caller = await caller_of(mailing.auth, linking)
-    assert isinstance(await mailing.link(caller), SignInLinked)
+    assert isinstance(await mailing.link(caller, PASSWORD), SignInLinked)
     assert await kinds_of_mails(mailing.auth, caller.user_id) == ["sign_in_linked"]
     member, imported = await insert_user(mailing.auth), new_email()
     await import_users(mailing.auth, f"email\n{imported}".encode(), dry_run=False)
@@ -120,8 +121,8 @@ async def test_a_sign_in_belongs_to_one_account(scene: SignOnScene) -> None:
     await scene.user()
     other = await register(scene.auth, new_email())
     caller = await caller_of(scene.auth, other)
-    assert await scene.link(caller) == SignInTaken()
-    assert await list_identities(scene.auth, caller) == []
+    assert await scene.link(caller, PASSWORD) == SignInTaken()
+    assert await scene.identities(caller.user_id) == []
 
 
 async def test_nobody_can_squat_the_address_of_another_user(scene: SignOnScene) -> None:
@@ -190,7 +191,7 @@ async def test_a_sign_in_that_is_linked_during_a_claim_is_no_way_in(
         )
 
     monkeypatch.setattr(IdentityRepository, "link", link)
-    await scene.link(caller)
+    await scene.link(caller, PASSWORD)
     linked = await scene.auth.repositories.identities.find_all(session.user.id)
     assert bool(linked) is not is_guarded
 
@@ -286,7 +287,7 @@ async def test_who_knows_the_password_of_an_account_does_not_get_the_role_that_a
 async def test_the_last_way_to_sign_in_cannot_be_unlinked(scene: SignOnScene) -> None:
     auth, caller = scene.auth, await scene.caller()
     other_session = await scene.caller()
-    (first,) = await list_identities(auth, caller)
+    (first,) = await scene.identities(caller.user_id)
     assert (first.provider_id, first.email) == ("school", None)
     assert await unlink_sign_in(auth, caller, first.id) == LastSignIn()
     scene.provider.claims["sub"] = secrets.token_hex(8)
@@ -295,7 +296,7 @@ async def test_the_last_way_to_sign_in_cannot_be_unlinked(scene: SignOnScene) ->
     assert isinstance(await unlink_sign_in(auth, caller, first.id), SignInUnlinked)
     assert await session_still_valid(auth, caller)
     assert not await session_still_valid(auth, other_session)
-    assert len(await list_identities(auth, caller)) == 1
+    assert len(await scene.identities(caller.user_id)) == 1
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -347,6 +348,8 @@ async def test_a_sign_out_at_the_provider_ends_its_sessions_here(
     "claims",
     [
         {"events": {}},
+        {"events": {LOGOUT_EVENT: None}},
+        {"events": [LOGOUT_EVENT]},
         {"events": None},
         {"nonce": "n"},
         {"jti": None},
@@ -366,11 +369,38 @@ async def test_a_wrong_logout_token_ends_nothing(
     assert await session_still_valid(scene.auth, caller)
 
 
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
+async def test_a_logout_token_can_be_sent_again_if_the_server_ended_no_session(
+    scene: SignOnScene, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    """If it counts as used before its sessions end, it cannot: the control of this test."""
+    caller = await scene.caller()
+    sent = {"sub": scene.provider.claims["sub"], "jti": secrets.token_hex(8)}
+    with monkeypatch.context() as patch:
+
+        async def die(*_: object, **__: object) -> None:
+            raise ConnectionAbortedError
+
+        patch.setattr(AsyncCollection, "delete_many", die)
+        if not is_guarded:
+            patch.setattr(identities, "in_transaction", without_transaction)
+        with pytest.raises(ConnectionAbortedError):
+            await logout_token(scene, **sent)
+    assert await session_still_valid(scene.auth, caller)
+    assert await logout_token(scene, **sent) is is_guarded
+    assert await session_still_valid(scene.auth, caller) is not is_guarded
+
+
+async def without_transaction(_: object, write: Any) -> object:
+    """Write each step by itself."""
+    return await write(None)
+
+
 async def test_a_session_with_a_password_survives_the_sign_out_at_the_provider(
     scene: SignOnScene,
 ) -> None:
     session = await register(scene.auth, new_email())
     caller = await caller_of(scene.auth, session)
-    assert isinstance(await scene.link(caller), SignInLinked)
+    assert isinstance(await scene.link(caller, PASSWORD), SignInLinked)
     assert await logout_token(scene, sub=scene.provider.claims["sub"])
     assert await session_still_valid(scene.auth, caller)

@@ -4,20 +4,43 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import jwt
 import pytest
+from jwt.algorithms import RSAAlgorithm
 
-from slotlock.auth.providers.connections import SignOn, open_sign_on
+from slotlock.auth.providers.connections import (
+    WELL_KNOWN,
+    ProviderConnection,
+    SignOn,
+    check_metadata,
+    open_sign_on,
+)
+from slotlock.auth.providers.provider import Provider
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.sign_on import id_tokens, sign_in
-from slotlock.auth.sign_on.sign_in import ProviderUnavailable, SignInFailed, start_sign_in
+from slotlock.auth.sign_on.back_channel import end_provider_session
+from slotlock.auth.sign_on.claims import read_claims
+from slotlock.auth.sign_on.sign_in import (
+    ProviderUnavailable,
+    SignInFailed,
+    challenge_of,
+    start_sign_in,
+)
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.infrastructure.mongo.users.identities import IdentityRepository
+from slotlock.infrastructure.provider_client import (
+    ProviderUnavailableError,
+    may_be_local,
+    open_provider_client,
+)
 from tests.support.sign_on.lying_provider import (
     CLIENT_ID,
     LyingProvider,
@@ -212,6 +235,30 @@ async def test_a_key_that_the_provider_has_withdrawn_signs_nothing(
     assert isinstance(await scene.sign_in(), expected(is_guarded))
 
 
+@WITH_AND_WITHOUT_GUARD
+async def test_logout_tokens_with_unknown_keys_delay_no_new_key(
+    scene: SignOnScene, monkeypatch: Patch, is_guarded: bool
+) -> None:
+    """If they have no limit of their own, they do: the control of this test."""
+    provider, keys = scene.provider, ProviderConnection.keys
+
+    async def shared(connection: ProviderConnection, key_id: str | None = None, *_: object) -> Any:
+        return await keys(connection, key_id)
+
+    if not is_guarded:
+        monkeypatch.setattr(ProviderConnection, "keys", shared)
+    assert isinstance(await scene.sign_in(), SignedInSession)
+    assert scene.auth.sign_on is not None
+    connection = scene.auth.sign_on.find("school")
+    assert connection is not None
+    for _ in range(5):
+        token = jwt.encode({}, rsa_key("forged"), "RS256", headers={"kid": secrets.token_hex(4)})
+        assert not await end_provider_session(scene.auth, connection, token)
+    assert provider.count("/keys") == 2
+    provider.published = ["second"]
+    assert isinstance(await scene.sign_in(), expected(not is_guarded))
+
+
 async def test_tokens_with_unknown_keys_do_not_flood_the_provider(scene: SignOnScene) -> None:
     provider = scene.provider
     assert isinstance(await scene.sign_in(), SignedInSession)
@@ -240,13 +287,107 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
     {"sub": "x" * 256},
     {"sid": []},
     {"nonce": 7},
+    {"nonce": "é"},
+    {"nonce": "\ud800"},
+    {"at_hash": "é"},
+    {"nbf": "soon"},
+    {"nbf": float("nan")},
+    {"exp": float("nan")},
+    {"iat": True},
 ]
+WRONG_VALUES: list[Any] = [
+    *(None, True, -1, 1e400, float("nan"), 10**400, "", "é", "\ud800", "a\x00", "x" * 100_000),
+    *([], [None], [["a"]], {}, {"a": {}}),
+]
+NAMES_OF_CLAIMS = [
+    *("iss", "aud", "azp", "iat", "exp", "nbf", "nonce", "at_hash", "sub", "sid", "jti"),
+    *("email", "email_verified", "name", "given_name", "preferred_username", "groups"),
+    *("_claim_names", "hasgroups", "events", "crit"),
+]
+NEEDED_CLAIMS = {"iss", "aud", "iat", "exp", "nonce", "sub"}
+RIGHT_CLAIMS = [("exp", 10**400), ("sub", "é")]
 
 
 @pytest.mark.parametrize("claims", WRONG_CLAIMS, ids=str)
 async def test_each_claim_of_a_token_is_checked(scene: SignOnScene, claims: dict[str, Any]) -> None:
     scene.provider.claims |= claims
     assert isinstance(await scene.sign_in(), SignInFailed)
+
+
+@pytest.mark.parametrize("name", NAMES_OF_CLAIMS)
+async def test_no_value_of_a_claim_is_an_error_of_the_server(scene: SignOnScene, name: str) -> None:
+    provider = scene.provider
+    for value in WRONG_VALUES:
+        provider.sign = partial(signed_with, {name: value})
+        outcome = await scene.sign_in()
+        if name in NEEDED_CLAIMS and (name, value) not in RIGHT_CLAIMS:
+            assert isinstance(outcome, SignInFailed), value
+
+
+@pytest.mark.parametrize("part", ["header", "tokens", "key", "user info", "metadata"])
+async def test_no_value_elsewhere_in_a_response_is_an_error_of_the_server(
+    scene: SignOnScene, part: str
+) -> None:
+    names = {
+        "header": ["alg", "kid", "typ", "crit", "b64", "jku", "jwk"],
+        "tokens": ["id_token", "access_token"],
+        "key": ["kty", "kid", "use", "alg", "n", "e"],
+        "user info": ["sub", "email", "email_verified", "name"],
+        "metadata": ["token_endpoint_auth_methods_supported", "jwks_uri", "userinfo_endpoint"],
+    }[part]
+    for name, value in product(names, WRONG_VALUES):
+        wrong = {name: value}
+        async with scene.configured() as configured:
+            with lie(scene.provider, part, wrong):
+                started = await start_sign_in(
+                    configured.auth, "school", challenge_of(scene.verifier)
+                )
+                if isinstance(started, sign_in.SignInStarted):
+                    await configured.finish(*scene.provider.code_for(started.url))
+
+
+@contextmanager
+def lie(provider: LyingProvider, part: str, wrong: dict[str, Any]) -> Iterator[None]:
+    """Let a provider send wrong values in a part of what it sends."""
+    respond = provider.respond
+
+    def lying(path: str, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, body = respond(path, form)
+        if part == "header" and path == "/token":
+            claims = jwt.decode(body["id_token"], options={"verify_signature": False})
+            header = jwt.get_unverified_header(body["id_token"])
+            body = {**body, "id_token": signed(header | wrong, claims)}
+        elif part == "key" and path == "/keys":
+            body = {"keys": [{**body["keys"][0], **wrong}]}
+        elif path == {"tokens": "/token", "user info": "/userinfo"}.get(part, WELL_KNOWN):
+            body = {**body, **wrong}
+        return status, body
+
+    provider.respond = lying  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        provider.respond = respond  # type: ignore[method-assign]
+
+
+def signed_with(wrong: dict[str, Any], claims: dict[str, Any]) -> str:
+    """Return a token with wrong claims, which no library would write, and a right signature."""
+    return signed({"alg": "RS256", "kid": "first"}, claims | wrong)
+
+
+def signed(header: dict[str, Any], claims: dict[str, Any]) -> str:
+    """Return a token with a right signature."""
+    parts = [jwt.utils.base64url_encode(json.dumps(part).encode()) for part in (header, claims)]
+    message = b".".join(parts)
+    signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(message, rsa_key("first"))
+    return f"{message.decode()}.{jwt.utils.base64url_encode(signature).decode()}"
+
+
+async def test_null_is_no_end_of_a_token(scene: SignOnScene) -> None:
+    provider = scene.provider
+    for name in ("exp", "iat", "nbf", "nonce", "at_hash", "sub", "sid"):
+        provider.sign = partial(signed_with, {name: None})
+        assert isinstance(await scene.sign_in(), SignInFailed), name
 
 
 @WITH_AND_WITHOUT_GUARD
@@ -280,6 +421,7 @@ async def test_a_token_for_several_clients_names_the_one_that_asked(scene: SignO
         {"issuer": "https://elsewhere.example"},
         {"token_endpoint": "http://elsewhere.example/token"},
         {"jwks_uri": "file:///etc/passwd"},
+        {"userinfo_endpoint": "http://elsewhere.example/me"},
         {"authorization_endpoint": "javascript:alert(1)"},
         {"authorization_endpoint": None},
     ],
@@ -289,6 +431,34 @@ async def test_a_provider_that_describes_itself_wrongly_is_unavailable(
 ) -> None:
     scene.provider.metadata = metadata
     assert isinstance(await start_sign_in(scene.auth, "school", CHALLENGE), ProviderUnavailable)
+
+
+OF_THIS_HOST = ["127.0.0.1", "localhost", "[::1]", "127.1", "2130706433", "0.0.0.0", "[::]"]  # noqa: S104
+
+
+@pytest.mark.parametrize("host", [*OF_THIS_HOST, "[::ffff:127.0.0.1]", "169.254.169.254"])
+async def test_a_provider_elsewhere_leads_to_no_service_of_this_host(host: str) -> None:
+    issuer = "https://login.example.org"
+    url = f"https://{host}:1/keys"
+    async with open_provider_client() as client:
+        with pytest.raises(ProviderUnavailableError, match=r"the host is this one|canonical"):
+            await client.get(issuer, url)
+        for own in (f"https://{host}/", "http://127.0.0.1:2", "http://localhost"):
+            assert may_be_local(url, own)
+
+
+@pytest.mark.parametrize("host", OF_THIS_HOST[:3])
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri"])
+def test_only_a_provider_on_this_host_names_endpoints_there(host: str, name: str) -> None:
+    def metadata(issuer: str) -> dict[str, Any]:
+        paths = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        return {"issuer": issuer, **dict.fromkeys(paths, f"{issuer}/x")}
+
+    elsewhere = Provider("school", "School", "https://login.example.org", CLIENT_ID)
+    with pytest.raises(ProviderUnavailableError, match=name):
+        check_metadata(elsewhere, {**metadata(elsewhere.issuer), name: f"https://{host}/x"})
+    here = Provider("school", "School", "http://127.0.0.1:1", CLIENT_ID)
+    check_metadata(here, {**metadata(here.issuer), name: f"http://{host}/x"})
 
 
 REDIRECTS = ["https://elsewhere.example/", f"{BOARD}/", f"{BOARD}?next=x", "javascript:alert(1)"]
@@ -315,6 +485,26 @@ async def test_a_start_without_a_provider_or_challenge_is_invalid(
     refused = await start_sign_in(scene.auth, provider_id, challenge)
     assert isinstance(refused, InvalidInput)
     assert [each.field for each in refused.problems] == [field]
+
+
+ADDRESSES = ("ada@slotlock.test", "eve@slotlock.test")
+
+
+@pytest.mark.parametrize(
+    ("of_token", "of_user_info"),
+    [
+        ({"email": ADDRESSES[0]}, {"email_verified": True}),
+        ({"email": ADDRESSES[0]}, {"email": ADDRESSES[1], "email_verified": True}),
+        ({"email_verified": True}, {"email": ADDRESSES[0]}),
+        ({"email": ADDRESSES[0], "email_verified": False}, {"email_verified": True}),
+    ],
+)
+def test_an_address_is_verified_by_what_names_it(
+    of_token: dict[str, Any], of_user_info: dict[str, Any]
+) -> None:
+    provider = Provider("school", "School", "https://login.example.org", CLIENT_ID)
+    claims = read_claims(provider, {"sub": "1", **of_token}, {"sub": "1", **of_user_info})
+    assert (claims.email, claims.email_verified) == (ADDRESSES[0], False)
 
 
 async def test_claims_about_another_user_are_refused(scene: SignOnScene) -> None:

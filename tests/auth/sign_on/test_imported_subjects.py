@@ -13,7 +13,6 @@ from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.invitations import invite, set_password
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.sessions import SignedInSession
-from slotlock.auth.sign_on.identities import list_identities
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInTaken
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.problems import ProblemCode
@@ -79,7 +78,7 @@ async def test_the_first_sign_in_with_an_imported_subject_opens_the_account_with
     assert (user.login_name, user.name, user.groups) == (email, "Ada", ("choir",))
     assert user.email_verified is (address == "same")
     assert (await scene.user()).email_verified is (address == "same")
-    (identity,) = await list_identities(scene.auth, caller_of(user))
+    (identity,) = await scene.identities(user.id)
     assert (identity.email, identity.linked_at is not None) == (given, True)
     assert await import_lines(scene, line) == is_result(0, 0, 1)
 
@@ -95,7 +94,7 @@ async def test_nobody_with_another_subject_gets_the_account_of_an_imported_subje
     registered = await accounts.register(scene.auth, "Eve", new_email(), PASSWORD)
     assert isinstance(registered, SignedInSession)
     scene.provider.claims["sub"] = subject
-    assert await scene.link(caller_of(registered.user)) == SignInTaken()
+    assert await scene.link(caller_of(registered.user), PASSWORD) == SignInTaken()
     assert (await scene.user()).groups == ("choir",)
 
 
@@ -130,7 +129,7 @@ async def test_an_import_plans_again_if_the_user_signs_in_with_another_subject_m
     plan = plan_import(rows, seen.users_by_login_name, linked=seen.linked)
     assert isinstance(plan, ImportPlan)
     assert await imports.commit(plan, seen, scene.auth.now()) is ImportAttempt.WRITTEN
-    assert len(await list_identities(scene.auth, caller_of(user))) == 2
+    assert len(await scene.identities(user.id)) == 2
 
 
 async def test_no_file_of_an_organizer_leads_a_subject_into_an_account_that_is_used(
@@ -228,7 +227,7 @@ async def test_a_file_corrects_the_subjects_of_an_earlier_one(
 
 
 async def test_a_claimed_account_has_only_the_subject_of_its_row(scene: SignOnScene) -> None:
-    auth, email, subject = scene.auth, new_email(), subject_of(scene)
+    email, subject = new_email(), subject_of(scene)
     scene.provider.claims |= {"sub": secrets.token_hex(8), "email": email}
     squatting = dict(scene.provider.claims)
     squatter = await scene.user()
@@ -243,7 +242,7 @@ async def test_a_claimed_account_has_only_the_subject_of_its_row(scene: SignOnSc
     assert (user.id, user.groups) == (squatter.id, ("choir",))
     scene.provider.claims = squatting
     assert (await scene.user()).name == "Ben"
-    assert len(await list_identities(auth, caller_of(user))) == 1
+    assert len(await scene.identities(user.id)) == 1
 
 
 async def test_the_first_sign_in_ends_an_invitation_that_an_earlier_import_led_to(

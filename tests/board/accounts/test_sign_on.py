@@ -31,6 +31,7 @@ client_secret = "secret"
 SIGN_IN, LINK = "Sign in with Example School", "Link Example School"
 START = """mutation($challenge: String!) {
   startSignIn(provider: "school", challenge: $challenge) { ... on SignInStarted { url } } }"""
+FIND_USERS = "query($text: String!) { users(filter: {text: $text}) { nodes { id } } }"
 STORED = "JSON.stringify([Object.keys(sessionStorage), localStorage['slotlock.refreshToken'] ?? 0])"
 
 
@@ -146,11 +147,28 @@ async def test_a_user_links_and_unlinks_the_sign_in_in_the_account(
     student = await board.student()
     page = await board.open(await board.context(student), "#/account")
     await go_to_provider(page, LINK, subject)
+    for password, text in (("a wrong one", "does not fit"), (PASSWORD, subject)):
+        await page.get_by_label("Current password").fill(password)
+        await page.get_by_label("Current password").press("Enter")
+        await shown(page, text).wait_for()
     await shown(page, f"{subject}@slotlock.test").wait_for()
     await expect(page.get_by_role("button", name=LINK)).to_have_count(0)
     await page.get_by_role("button", name="Unlink: Example School").press("Enter")
     await shown(page, "It is unlinked.").wait_for()
     await page.get_by_role("button", name=LINK).wait_for()
+
+
+async def test_an_admin_sees_and_unlinks_the_sign_in_of_a_user(board: Board, subject: str) -> None:
+    page = await board.open(await board.context(), "#/signin")
+    await go_to_provider(page, SIGN_IN, subject)
+    await page.get_by_role("link", name="Ada Lovelace").wait_for()
+    admin = await board.admin()
+    (user,) = (await admin.execute(FIND_USERS, text=subject))["nodes"]
+    view = "people"
+    page = await board.open(await board.context(admin), f"#/{view}/{user['id']}")
+    await shown(page, f"{subject}@slotlock.test").wait_for()
+    await page.get_by_role("button", name="Unlink: Example School").press("Enter")
+    await shown(page, "It is unlinked.").wait_for()
 
 
 async def test_a_user_with_an_account_is_led_to_its_password_and_then_to_the_link(

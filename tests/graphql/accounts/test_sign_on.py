@@ -8,10 +8,12 @@ import pytest
 
 from slotlock.auth.sign_on.sign_in import challenge_of
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import Role
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.sign_on.mock_provider import MockProvider, mock_provider
+from tests.support.stores.users import auth_for_database, new_email, sign_in_new_user
 
 PROVIDER = """[[provider]]
 id = "school"
@@ -38,6 +40,17 @@ LINK = """mutation($state: String!, $code: String!, $verifier: String!) {
   linkSignIn(state: $state, code: $code, verifier: $verifier) {
     __typename ... on Refusal { code } ... on SignInLinked { user { identities { id } } }
 } }"""
+PASSWORD = "correct horse battery"
+REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
+  ... on Session { accessToken } } }"""
+LINK_WITH_PASSWORD = """mutation($state: String!, $code: String!, $verifier: String!) {
+  linkSignIn(state: $state, code: $code, verifier: $verifier, currentPassword: "%s") {
+    __typename ... on Refusal { code } } }"""
+UNLINK_OF_USER = """mutation($user: ID!, $id: ID!) {
+  unlinkUserSignIn(userId: $user, identity: $id) {
+    __typename ... on UserSignInUnlinked { user { signsInAtProvider identities { id } } }
+    ... on Refusal { code } } }"""
+IDENTITIES = "query($id: ID!) { node(id: $id) { ... on User { identities { id email } } } }"
 UNLINK = """mutation($id: ID!) { unlinkSignIn(identity: $id) {
   __typename ... on SignInUnlinked { user { identities { id } } } ... on Refusal { code } } }"""
 ME = "{ me { id name groups identities { id provider email linkedAt } } }"
@@ -177,8 +190,39 @@ async def test_only_the_user_sees_the_sign_ins(
     browser: Browser, provider: MockProvider, subject: str, organizer: GraphQLTestClient
 ) -> None:
     session = await browser.come_back(provider, subject)
-    node = "query($id: ID!) { node(id: $id) { ... on User { identities { id } } } }"
-    assert await organizer.execute(node, id=session["user"]["id"]) == {"identities": None}
+    assert await organizer.execute(IDENTITIES, id=session["user"]["id"]) == {"identities": None}
+
+
+async def test_an_admin_sees_and_unlinks_the_sign_ins_of_a_user(
+    browser: Browser, provider: MockProvider, subject: str, app: AppProcess
+) -> None:
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        token = await sign_in_new_user(auth, Role.ADMIN)
+    admin = GraphQLTestClient(browser.http, app.url, token)
+    user = (await browser.come_back(provider, subject))["user"]
+    (identity,) = (await admin.execute(IDENTITIES, id=user["id"]))["identities"]
+    assert identity["email"] == user["email"]
+    ids = {"user": user["id"], "id": identity["id"]}
+    assert await browser.error_code(UNLINK_OF_USER, **ids) == "FORBIDDEN"
+    unlinked = await admin.execute(UNLINK_OF_USER, **ids)
+    assert unlinked["__typename"] == "UserSignInUnlinked"
+    assert await browser.error_code(ME) == "UNAUTHENTICATED"
+
+
+async def test_a_user_with_a_password_gives_it_to_link_a_sign_in(
+    browser: Browser, provider: MockProvider, subject: str
+) -> None:
+    account = {"name": "Mia", "email": new_email(), "password": PASSWORD}
+    browser.token = (await browser.execute(REGISTER, input=account))["accessToken"]
+    refused = await browser.come_back(provider, subject, LINK)
+    assert refused == {
+        "__typename": "ReauthenticationRequired",
+        "code": "REAUTHENTICATION_REQUIRED",
+    }
+    guessed = await browser.come_back(provider, subject, LINK_WITH_PASSWORD % "guessed")
+    assert guessed["code"] == "INVALID_CREDENTIALS"
+    linked = await browser.come_back(provider, subject, LINK_WITH_PASSWORD % PASSWORD)
+    assert linked == {"__typename": "SignInLinked"}
 
 
 async def test_the_export_of_a_user_has_their_sign_ins(

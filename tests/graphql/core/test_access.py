@@ -41,7 +41,7 @@ FOR_ORGANIZERS = {
     "holidayLists", "createHolidayList", "updateHolidayList", "deleteHolidayList",
     "setGroups", "vouchForUser", "claimUser", "banUser", "unbanUser", "createUser",
     "inviteUser", "updateUser", "createPasswordReset", "setUserRole",
-    "endUserSessions", "eraseUser", "createExportLink",
+    "endUserSessions", "unlinkUserSignIn", "eraseUser", "createExportLink",
     "webhooks", "createWebhook", "updateWebhook", "rotateWebhookSecret", "deleteWebhook",
     "pingWebhook", "redeliverWebhook",
     "sendAnnouncement", "announcementRecipientCount",

@@ -34,13 +34,16 @@ DOORS = {
     "loginName": 'updateUser(input: {userId: $user, username: "{username}"})',
     "setUserRole": "setUserRole(userId: $user, role: {role})",
     "endUserSessions": "endUserSessions(userId: $user)",
+    "unlinkUserSignIn": 'unlinkUserSignIn(userId: $user, identity: "none")',
     "banUser": "banUser(userId: $user)",
     "eraseUser": "eraseUser(userId: $user)",
 }
 HAS_PASSWORD = "INVALID_INPUT"  # of a user who may be invited otherwise
 OK = "allowed"
 ALL_DOORS = ("import", *DOORS)
-FOR_ADMINS = dict.fromkeys(("createPasswordReset", "setUserRole", "eraseUser"), "FORBIDDEN")
+FOR_ADMINS = dict.fromkeys(
+    ("createPasswordReset", "setUserRole", "unlinkUserSignIn", "eraseUser"), "FORBIDDEN"
+)
 FORBIDDEN = dict.fromkeys(ALL_DOORS, "FORBIDDEN")
 FOR_ADMINS_ONCE_SIGNED_IN = {"loginName": "ADMIN_REQUIRED"}
 REFUSED = dict.fromkeys(ALL_DOORS, "ADMIN_REQUIRED") | FOR_ADMINS

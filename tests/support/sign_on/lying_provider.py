@@ -4,10 +4,10 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
@@ -38,7 +38,8 @@ class LyingProvider:
     """A provider that is honest until a test changes it.
 
     `published` are the names of its keys, of which the first one signs. `replays` accepts a code
-    again, and `ignores_verifier` one of another client. `sign` makes the ID tokens.
+    again, and `ignores_verifier` one of another client. `sign` makes the ID tokens. Requests for a
+    path that is `held` wait for its event.
     """
 
     def __init__(self, issuer: str) -> None:
@@ -50,6 +51,7 @@ class LyingProvider:
         self.replays = self.ignores_verifier = False
         self.sign: Callable[[Json], str] = self.honest_token
         self.requests: list[tuple[str, Json]] = []
+        self.held: dict[str, Event] = {}
         self._codes: dict[str, Json] = {}
 
     def settings(self, **fields: Any) -> Provider:
@@ -81,6 +83,8 @@ class LyingProvider:
     def respond(self, path: str, form: Json) -> tuple[int, Json]:
         """Return the response to a request."""
         self.requests.append((path, form))
+        if path in self.held:
+            assert self.held[path].wait(60)
         match path:
             case "/.well-known/openid-configuration":
                 return 200, self._metadata() | self.metadata
@@ -130,10 +134,11 @@ def lying_provider() -> Iterator[LyingProvider]:
         def _respond(self, form: Json) -> None:
             status, body = provider.respond(self.path, form)
             content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):  # of a client that did not wait
+                self.send_response(status)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
             return

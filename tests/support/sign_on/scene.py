@@ -10,6 +10,7 @@ from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.sessions import SignedInSession
+from slotlock.auth.sign_on.identities import IdentityInfo, list_identities
 from slotlock.auth.sign_on.sign_in import (
     FinishSignInOutcome,
     LinkSignInOutcome,
@@ -19,7 +20,7 @@ from slotlock.auth.sign_on.sign_in import (
     link_sign_in,
     start_sign_in,
 )
-from slotlock.domain.users.user import Caller, User
+from slotlock.domain.users.user import Caller, User, UserId
 from tests.support.sign_on.lying_provider import LyingProvider
 
 BOARD = "https://slots.example.org/board"
@@ -63,9 +64,16 @@ class SignOnScene:
         assert caller is not None
         return caller
 
-    async def link(self, caller: Caller) -> LinkSignInOutcome:
-        """Sign in at the provider and link this to a caller."""
-        return await link_sign_in(self.auth, caller, *await self.start(), self.verifier)
+    async def link(self, caller: Caller, password: str | None = None) -> LinkSignInOutcome:
+        """Sign in at the provider and link this to a caller, who gives the password."""
+        started = await self.start()
+        return await link_sign_in(
+            self.auth, caller, *started, self.verifier, current_password=password
+        )
+
+    async def identities(self, user_id: UserId) -> list[IdentityInfo]:
+        """Return what a user signs in with."""
+        return (await list_identities(self.auth, [user_id]))[user_id]
 
     @asynccontextmanager
     async def configured(self, **fields: Any) -> AsyncIterator["SignOnScene"]:

@@ -81,7 +81,7 @@ from slotlock.infrastructure.mongo.users.credentials import MailedReset
 from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.privacy import Erasure, PersonalDataQueries
-from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
+from slotlock.infrastructure.mongo.users.sessions import EndedAccess, NewSession, Rotation
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot, with_facts
 from tests.support.domain.campaign_builders import build_terms
@@ -388,6 +388,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert await sessions.find_role(session_id)
     assert await sessions.find_roles([session_id])
     assert await sessions.find_open(user.id, now)
+    assert not await sessions.was_opened_at_provider(session_id, now)
     recently = now - timedelta(seconds=1)
     for new_id in ("second", "unused"):
         rotation = Rotation(new_id, now)
@@ -397,8 +398,10 @@ async def run_user_queries(repositories: Repositories) -> None:
         assert rotated == Rotation("second", now)
         await sessions.mark_answered(session_id, "second", now)
     assert await repositories.password_writer.find_hash(user.id) == "hash"
-    changed = await repositories.password_writer.update(user.id, session_id, "hash", "new", now=now)
-    assert changed == 0
+    changed = await repositories.password_writer.update(
+        user.id, session_id, "hash", "new", end_links_since=now, now=now
+    )
+    assert changed == EndedAccess(0)
     mail = direct_mail(VERIFY_EMAIL, user.id, "1", now, user_id=user.id, expires_at=tomorrow)
     verifications, new_email = repositories.email_verifications, f"new.{user.login_name}"
     assert await verifications.save(user, new_email, "code", mail, now)
@@ -448,7 +451,6 @@ async def run_sign_on_queries(repositories: Repositories, user: User) -> None:
     pending = PendingSignIn("school", "nonce", "verifier", "challenge", "https://a.test", soon)
     await identities.save_pending(number, pending)
     assert await identities.take_pending(number, now) == pending
-    assert await identities.remember_once(number, soon)
     issuer, email = "https://login.slotlock.test", f"{number}@slotlock.test"
     new = NewIdentity(Identity(issuer, number), email, email_verified=False, at=now)
     member = await identities.insert_user("Ada", email, new)
@@ -461,10 +463,14 @@ async def run_sign_on_queries(repositories: Repositories, user: User) -> None:
     await identities.note_sign_in(member, verified)
     assert len(await identities.find_all(member.id)) == 1  # of a claimed account
     for subject, session_id in ((number, None), (None, "sid"), (number, "sid")):
-        assert await identities.end_sessions(issuer, subject, session_id) == []
-    own = verified.identity
-    assert not await identities.unlink(member.id, own, "session", has_other_way=False)
-    assert await identities.unlink(member.id, own, "session", has_other_way=True)
+        token_hash = f"{subject} {session_id} {number}"
+        assert (
+            await identities.end_sessions_once(token_hash, soon, issuer, subject, session_id) == []
+        )
+    assert (await identities.find_many([member.id])).keys() == {member.id}
+    own, caller = verified.identity, Caller(member.id, Role.MEMBER, "session", soon)
+    assert not await identities.unlink(member.id, own, caller, now, may_be_last=False)
+    assert await identities.unlink(member.id, own, caller, now, may_be_last=True)
 
 
 async def run_user_import_queries(repositories: Repositories) -> None:

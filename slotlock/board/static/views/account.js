@@ -9,7 +9,7 @@ import { opening } from "../rows.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { codeSent } from "./signin.js";
-import { begin, providerName } from "./signon.js";
+import { begin, identityList } from "./signon.js";
 
 /** @param {string} [code] that was mailed to the address of the account */
 export function openAccount(code) {
@@ -125,16 +125,10 @@ export function openAccount(code) {
       if (trouble) answers.identities = { kind: "stop", text: trouble };
       redraw();
     };
-    const row = (/** @type {any} */ each) => h(
-      "li",
-      { "data-key": each.id },
-      h("p", null, h("strong", null, providerName(each.provider)), each.email && [h("br"), h("span", { class: "soft" }, each.email)]),
-      button("second", [t("account.unlink"), whose(providerName(each.provider))], () => change("identities", "unlinkSignIn", { identity: each.id }, () => t("account.unlinked"))),
-    );
     const isLinked = (/** @type {string} */ id) => linked.some((/** @type {any} */ each) => each.provider === id);
     return section(
       "identities",
-      linked.length ? h("ul", { class: "frame list" }, linked.map(row)) : h("p", { class: "soft" }, t("account.noIdentities")),
+      linked.length ? identityList(linked, (identity) => change("identities", "unlinkSignIn", { identity }, () => t("account.unlinked"))) : h("p", { class: "soft" }, t("account.noIdentities")),
       providers.map((/** @type {any} */ { id, name }) => !isLinked(id) && h("div", null, button("second", t("account.link", { name }), link(id)))),
     );
   }

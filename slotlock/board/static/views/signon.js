@@ -4,7 +4,7 @@ import { reason } from "../bookings.js";
 import { BUSY, hasSession, me, newKey, onSession, resultOf, run, sendUntilAnswered } from "../client.js";
 import { BACK, go, returned, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
-import { button, failure, languageLinks, notice } from "../parts.js";
+import { button, failure, field, languageLinks, notice, usernameField, whose } from "../parts.js";
 import { tab } from "../storage.js";
 import { t } from "../text.js";
 import { arrive } from "./signin.js";
@@ -30,8 +30,19 @@ export async function begin(provider, userId) {
 }
 
 /** Return the name of a provider. @param {string | null} id */
-export function providerName(id) {
+function providerName(id) {
   return site.signInProviders.find((/** @type {any} */ each) => each.id === id)?.name ?? t("account.formerProvider");
+}
+
+/** Return what a user signs in with at providers. @param {any[]} identities @param {(id: string) => any} unlink */
+export function identityList(identities, unlink) {
+  const item = (/** @type {any} */ { id, provider, email }) => h(
+    "li",
+    { "data-key": id },
+    h("p", null, h("strong", null, providerName(provider)), email && [h("br"), h("span", { class: "soft" }, email)]),
+    button("second", [t("account.unlink"), whose(providerName(provider))], () => unlink(id)),
+  );
+  return h("ul", { class: "frame list" }, identities.map(item));
 }
 
 /** The sign-in that this page finishes: once, however often its view opens. @type {{verifier: string, provider: string, userId?: string} | null | undefined} */
@@ -41,6 +52,10 @@ let problem = "";
 /** The code of a request without an answer, which may be sent again. */
 let error = "";
 let isLinkRequired = false;
+/** After which a sign-in can be linked with the right password. */
+const NOT_USED_UP = /^(REAUTH|INVALID_C|TOO_MANY)/;
+/** Why a link needs a password. */
+let linkTrouble = "";
 
 /** Take what this tab remembers, which another page must not use again. */
 function takePending() {
@@ -56,20 +71,25 @@ function endSignOn(text) {
   redraw();
 }
 
-async function finishSignOn() {
+/** @param {string} [currentPassword] */
+async function finishSignOn(currentPassword) {
   // Another user of this browser may have signed in meanwhile.
   if (!begun || (begun.userId && me?.id !== begun.userId)) return endSignOn(t("signon.elsewhere"));
   const name = providerName(begun.provider);
   const denial = returned.get("error");
   if (denial === "access_denied") return endSignOn(t("signon.denied", { name }));
   if (denial !== null) return endSignOn(t("signon.error", { name, error: denial.slice(0, 60) }));
-  error = "";
+  error = linkTrouble = "";
   redraw();
   const operation = begun.userId ? "linkSignIn" : "finishSignIn";
-  const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss") };
+  const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss"), currentPassword };
   const result = (await sendUntilAnswered(() => run(operation, variables).then((data) => data[operation]), { isWanted: () => true, onTrouble: () => say(t("signin.busy")), codes: BUSY })) ?? { code: "OTHER_USER" };
   if (!result.__typename) {
     error = result.code;
+    return redraw();
+  }
+  if (NOT_USED_UP.test(result.code)) {
+    linkTrouble = reason(result);
     return redraw();
   }
   isLinkRequired = result.code === "LINK_REQUIRED";
@@ -102,12 +122,28 @@ export function openSignOn() {
     go(isLink && me ? "#/account" : "#/signin");
   }
 
+  /** @param {any} event */
+  function submit(event) {
+    event.preventDefault();
+    finishSignOn(event.target.currentPassword.value);
+  }
+
+  function passwordForm() {
+    return h(
+      "form",
+      { class: "stack", onsubmit: submit },
+      usernameField(me.email),
+      field("currentPassword", t("account.currentPassword"), { type: "password", autocomplete: "current-password", required: true }, linkTrouble),
+      h("button", { class: "btn big full" }, t("account.identities")),
+    );
+  }
+
   return {
     title,
     width: /** @type {"narrow"} */ ("narrow"),
     render: () => [
       h("h1", null, title()),
-      problem ? notice("stop", "warning", problem, button("second", t(isLink && me ? "tab.account" : "tab.signin"), goOn)) : error ? failure(error, finishSignOn) : h("p", null, t("signin.sending")),
+      problem ? notice("stop", "warning", problem, button("second", t(isLink && me ? "tab.account" : "tab.signin"), goOn)) : error ? failure(error, () => finishSignOn()) : linkTrouble ? passwordForm() : h("p", null, t("signin.sending")),
       languageLinks(),
     ],
   };

@@ -21,7 +21,9 @@ from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
 from slotlock.infrastructure.mongo.users.sessions import (
+    EndedAccess,
     end_all_sessions,
+    end_links,
     end_other_ways_in,
     set_session_roles,
 )
@@ -201,14 +203,17 @@ class AccountAdminWriter:
         return await in_transaction(self._database, write)
 
     @limited
-    async def end_sessions(self, user_id: UserId, by: UserId, now: datetime) -> int:
-        """End all sessions of a user. Return how many ended."""
+    async def end_sessions(
+        self, user_id: UserId, by: UserId, now: datetime, end_links_since: datetime | None
+    ) -> EndedAccess:
+        """End all sessions of a user, and linked sign-ins as in `end_links`. Return what ended."""
         note = AuditNote(now, by, AuditAction.SESSIONS_ENDED, (), user_ids=(user_id,))
 
-        async def write(session: AsyncClientSession) -> int:
+        async def write(session: AsyncClientSession) -> EndedAccess:
             ended = await end_all_sessions(self._database, user_id, session)
             await insert_notes(self._database, [note] if ended else [], session)
-            return ended
+            links = await end_links(self._database, user_id, end_links_since, by, now, session)
+            return EndedAccess(ended, links)
 
         return await in_transaction(self._database, write)
 
@@ -219,10 +224,11 @@ class AccountAdminWriter:
         password_hash: str,
         now: datetime,
         mails: Sequence[OutboxEntry] = (),
+        end_links_since: datetime | None = None,
     ) -> bool:
         """Set a password, end all sessions and insert the mails about it.
 
-        Return False if the user was erased meanwhile.
+        Linked sign-ins end as in `end_links`. Return False if the user was erased meanwhile.
         """
         note = AuditNote(now, None, AuditAction.PASSWORD_SET, (), user_ids=(user_id,))
         update = {
@@ -240,6 +246,7 @@ class AccountAdminWriter:
             if "selfRegistered" in before:
                 await end_other_ways_in(self._database, user_id, session)
             await end_all_sessions(self._database, user_id, session)
+            await end_links(self._database, user_id, end_links_since, None, now, session)
             await insert_notes(self._database, [note], session)
             await self._outbox.insert(mails, now, session)
             return True
@@ -346,10 +353,16 @@ class BanWriter:
 
     @limited
     async def ban(
-        self, expected: User, by: UserId, reason: str | None, now: datetime
+        self,
+        expected: User,
+        by: UserId,
+        reason: str | None,
+        now: datetime,
+        end_links_since: datetime | None = None,
     ) -> User | None:
         """Ban a user and end all their sessions. Return None if the user changed meanwhile.
 
+        Linked sign-ins end as in `end_links`: after the ban, they would be a way in again.
         A second ban replaces the reason and does not change the time of the ban.
         """
         ban: Document = {} if reason is None else {"banReason": reason}
@@ -366,6 +379,8 @@ class BanWriter:
             )
             if banned is not None:
                 await end_all_sessions(self._database, expected.id, session)
+                links_since = end_links_since
+                await end_links(self._database, expected.id, links_since, by, now, session)
             return banned
 
         return await in_transaction(self._database, write)

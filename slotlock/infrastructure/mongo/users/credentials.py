@@ -31,7 +31,9 @@ from slotlock.infrastructure.mongo.concurrency_limiter import (
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.sessions import (
+    EndedAccess,
     end_all_sessions,
+    end_links,
     end_other_ways_in,
     other_sessions_query,
     serialize_user_sessions,
@@ -255,18 +257,19 @@ class InvitationRepository:
         now: datetime,
         *,
         end_calendar_feed: bool = False,
+        end_links_since: datetime | None = None,
         mails: Sequence[OutboxEntry] = (),
-    ) -> tuple[User, int] | None:
+    ) -> tuple[User, EndedAccess] | None:
         """Set the password, once, and insert the mails about it.
 
-        Return the user and how many sessions ended, which are all if it replaced a password. Return
-        None if the token is invalid or expired.
+        Return the user and what ended. All sessions do if it replaced a password, or ended a
+        linked sign-in (`end_links`). Return None if the token is invalid or expired.
         """
         ended = ["withoutPassword", "selfRegistered", "emailVerification", *PASSWORD_TOKENS]
         if end_calendar_feed:
             ended.append("calendar")
 
-        async def write(session: AsyncClientSession) -> tuple[User, int] | None:
+        async def write(session: AsyncClientSession) -> tuple[User, EndedAccess] | None:
             document = await self._users.find_one_and_update(
                 {**valid_filter(token_hash, now), "banned": None},
                 {
@@ -280,7 +283,10 @@ class InvitationRepository:
             if document is None:
                 return None
             user, ended_sessions = replace(to_user(document), has_password=True), 0
-            if "withoutPassword" not in document or user.self_registered:
+            ended_links = await end_links(
+                self._database, user.id, end_links_since, user.id, now, session
+            )
+            if "withoutPassword" not in document or user.self_registered or ended_links:
                 ended_sessions = await end_all_sessions(self._database, user.id, session)
             if user.self_registered:
                 await end_other_ways_in(self._database, user.id, session)
@@ -289,7 +295,7 @@ class InvitationRepository:
                 await self._users.update_one({"_id": document["_id"]}, verified, session=session)
                 user = replace(user, email_verified=True, self_registered=False)
             await self._outbox.insert(mails, now, session)
-            return user, ended_sessions
+            return user, EndedAccess(ended_sessions, ended_links)
 
         return await in_transaction(self._database, write)
 
@@ -404,15 +410,17 @@ class PasswordWriter:
         new_hash: str,
         *,
         end_calendar_feed: bool = False,
+        end_links_since: datetime | None = None,
         mails: Sequence[OutboxEntry] = (),
         now: datetime,
-    ) -> int | None:
-        """Replace the hash, end all other sessions and insert the mails. Return how many ended.
+    ) -> EndedAccess | None:
+        """Replace the hash, end all other sessions and insert the mails. Return what ended.
 
-        Return None, and write nothing, if the old hash has changed or the session has ended.
+        Linked sign-ins end as in `end_links`. Return None, and write nothing, if the old hash has
+        changed or the session has ended.
         """
 
-        async def write(session: AsyncClientSession) -> int | None:
+        async def write(session: AsyncClientSession) -> EndedAccess | None:
             await serialize_user_sessions(self._database, user_id, session)
             own_session: Document = {"_id": session_id, "user": ObjectId(user_id)}
             # A write, not a read, so that it conflicts with a concurrent end of the session.
@@ -430,7 +438,9 @@ class PasswordWriter:
                 await session.abort_transaction()
                 return None
             await self._outbox.insert(mails, now, session)
+            links = await end_links(self._database, user_id, end_links_since, user_id, now, session)
             others = other_sessions_query(user_id, session_id)
-            return (await self._sessions.delete_many(others, session=session)).deleted_count
+            ended_sessions = await self._sessions.delete_many(others, session=session)
+            return EndedAccess(ended_sessions.deleted_count, links)
 
         return await in_transaction(self._database, write)

@@ -14,10 +14,12 @@ from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
+from slotlock.domain.audit.audit_notes import note_sign_in
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.user import Role, User, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
@@ -119,15 +121,6 @@ class IdentityRepository:
         )
 
     @limited
-    async def remember_once(self, token_hash: str, until: datetime) -> bool:
-        """Store that a token was used. Return False if it was used before."""
-        try:
-            await self._sign_ins.insert_one({"_id": token_hash, "expiresAt": until})
-        except DuplicateKeyError:
-            return False
-        return True
-
-    @limited
     async def find_user(self, identity: Identity) -> User | None:
         """Return the user with an identity."""
         document = await self._users.find_one({"identities.key": identity.key}, PUBLIC_FIELDS)
@@ -138,6 +131,13 @@ class IdentityRepository:
         """Return the identities of a user."""
         found = await self._users.find_one({"_id": ObjectId(user_id)}, {"identities": 1})
         return list(to_linked_identities(found or {}))
+
+    @limited
+    async def find_many(self, user_ids: Sequence[UserId]) -> dict[UserId, list[LinkedIdentity]]:
+        """Return the identities of those of the users who exist."""
+        query = {"_id": {"$in": [ObjectId(each) for each in user_ids]}}
+        found = self._users.find(query, {"identities": 1})
+        return {UserId(str(d["_id"])): list(to_linked_identities(d)) async for d in found}
 
     @limited
     async def insert_user(self, name: str, login_name: str, new: NewIdentity) -> User | None:
@@ -170,7 +170,8 @@ class IdentityRepository:
         Return None if the user changed, or the session of the request ended, meanwhile, or another
         user has it. A claim, which ends the session, must not leave a way in.
 
-        No address leads to an account of which an import named the identity at this provider.
+        No address leads to an account with an identity at this provider: its address may have been
+        given to another user meanwhile.
         An account that only the address leads to is claimed if somebody registered it without
         showing that it is theirs: what that user could still use ends, as in an import
         (FIELDS_UNSET_BY_CLAIM).
@@ -188,10 +189,12 @@ class IdentityRepository:
         is_proven = not by_address or expected.email_verified
         claims = verifies and expected.self_registered and not is_proven
         fields: Document = {"verifiedEmail": expected.login_name} if verifies else {}
-        update: Document = {"$push": {"identities": _to_document(new)}}
+        linked = {} if by_address else {"linked": True}
+        update: Document = {"$push": {"identities": {**_to_document(new), **linked}}}
         if by_address:
-            named = {"key": keys_of_issuer(new.identity.issuer), "at": None}
-            query["identities"] = {"$not": {"$elemMatch": named}}
+            # A claim ends the identity of who registered, but not what an import named.
+            other = {"key": keys_of_issuer(new.identity.issuer), **({"at": None} if claims else {})}
+            query["identities"] = {"$not": {"$elemMatch": other}}
         if claims:
             query["selfRegistered"] = True
             fields |= {"withoutPassword": True, "identities": [_to_document(new)]}
@@ -207,6 +210,8 @@ class IdentityRepository:
                 return None
             if not (await self._users.update_one(query, update, session=session)).matched_count:
                 return None
+            note = note_sign_in(None, new.identity, expected.id, expected.id, new.at)
+            await insert_notes(self._database, [note], session)
             await self._outbox.insert(mails, new.at, session)
             if claims:
                 await end_all_sessions(self._database, expected.id, session)
@@ -254,14 +259,20 @@ class IdentityRepository:
 
     @limited
     async def unlink(
-        self, user_id: UserId, identity: Identity, session_id: str, *, has_other_way: bool
+        self,
+        user_id: UserId,
+        identity: Identity,
+        caller: Caller,
+        now: datetime,
+        *,
+        may_be_last: bool,
     ) -> bool:
-        """Remove an identity of a user, and end the other sessions that it opened.
+        """Remove an identity of a user, and end the sessions that it opened, but not the caller's.
 
-        Return False if it is the last one, unless the user `has_other_way` to sign in.
+        Return False if it is the last one, unless it `may_be_last`.
         """
         query: Document = {"_id": ObjectId(user_id), "identities.key": identity.key}
-        if not has_other_way:
+        if not may_be_last:
             query["identities.1"] = {"$exists": True}
 
         async def write(session: AsyncClientSession) -> bool:
@@ -270,15 +281,23 @@ class IdentityRepository:
             if not removed.matched_count:
                 return False
             opened = {**user_sessions_query(user_id), "identity": identity.key}
-            others = {**opened, "_id": {"$ne": session_id}}
+            others = {**opened, "_id": {"$ne": caller.session_id}}
             await self._sessions.delete_many(others, session=session)
+            note = note_sign_in(identity, None, user_id, caller.user_id, now)
+            await insert_notes(self._database, [note], session)
             return True
 
         return await in_transaction(self._database, write)
 
     @limited
-    async def end_sessions(self, issuer: str, subject: str | None, sid: str | None) -> list[UserId]:
-        """End the sessions that a session or a user of a provider opened. Return their users."""
+    async def end_sessions_once(
+        self, token_hash: str, until: datetime, issuer: str, subject: str | None, sid: str | None
+    ) -> list[UserId] | None:
+        """End the sessions that a session or a user of a provider opened. Return their users.
+
+        Return None if the same token did so before: it must not end a later session. It counts as
+        used with the end of the sessions, so that a provider can repeat what failed.
+        """
         query: Document = {}
         if subject is not None:
             identity = Identity(issuer, subject)
@@ -286,9 +305,20 @@ class IdentityRepository:
             query |= {"user": user["_id"] if user else None, "identity": identity.key}
         if sid is not None:
             query["providerSession"] = f"{issuer} {sid}"
-        found = [each async for each in self._sessions.find(query, {"user": 1})]
-        await self._sessions.delete_many({"_id": {"$in": [each["_id"] for each in found]}})
-        return list({UserId(str(each["user"])) for each in found})
+
+        async def write(session: AsyncClientSession) -> list[UserId]:
+            used = {"_id": token_hash, "expiresAt": until}
+            await self._sign_ins.insert_one(used, session=session)
+            opened = self._sessions.find(query, {"user": 1}, session=session)
+            found = [each async for each in opened]
+            ids = [each["_id"] for each in found]
+            await self._sessions.delete_many({"_id": {"$in": ids}}, session=session)
+            return list({UserId(str(each["user"])) for each in found})
+
+        try:
+            return await in_transaction(self._database, write)
+        except DuplicateKeyError:
+            return None
 
 
 def _to_document(new: NewIdentity) -> Document:

@@ -32,7 +32,7 @@ from slotlock.infrastructure.mongo.users.sessions import end_all_sessions, user_
 
 ERASURE_INDEXES = indexes_of("erasures", {"checked_at": ([("checkedAt", 1)], {})})
 # The fields of audit notes that may contain personal data.
-PERSONAL_FIELDS = sorted(USER_FIELDS.keys() - {"role", "banned"})
+PERSONAL_FIELDS = sorted({*USER_FIELDS, "subject"} - {"role", "banned"})
 # Written by requests that began before the erasure.
 LATE_FIELDS = dict.fromkeys(
     (

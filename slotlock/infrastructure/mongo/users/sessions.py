@@ -23,9 +23,12 @@ from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne, WriteConcern
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.domain.audit.audit_notes import note_sign_in
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import Batcher, chunked
+from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import (
     USERS_CONCURRENCY,
     Database,
@@ -157,6 +160,45 @@ async def end_other_ways_in(
     await database["users"].update_one({"_id": ObjectId(user_id)}, ended, session=session)
 
 
+@value_object
+class EndedAccess:
+    """How many sessions, and how many linked sign-ins at providers, a change ended."""
+
+    sessions: int
+    sign_ins: int = 0
+
+
+async def end_links(
+    database: Database,
+    user_id: UserId,
+    since: datetime | None,
+    by: UserId | None,
+    now: datetime,
+    session: AsyncClientSession,
+) -> int:
+    """End the sign-ins at providers that sessions of a user linked since a time, each with a note.
+
+    Without the time, none ends. Return how many ended.
+    """
+    if since is None:
+        return 0
+    recent: Document = {"linked": True, "at": {"$gte": since}}
+    found = await database["users"].find_one_and_update(
+        {"_id": ObjectId(user_id), "identities": {"$elemMatch": recent}},
+        {"$pull": {"identities": recent}},
+        {"identities": 1},
+        session=session,
+    )
+    ended = [
+        Identity.of_key(each["key"])
+        for each in (found or {}).get("identities", ())
+        if "linked" in each and each["at"] >= since
+    ]
+    notes = [note_sign_in(identity, None, user_id, by, now) for identity in ended]
+    await insert_notes(database, notes, session)
+    return len(ended)
+
+
 class SessionRepository:
     """Opens, finds and ends sessions."""
 
@@ -192,6 +234,12 @@ class SessionRepository:
 
         user = await in_transaction(self._database, write)
         return (session_id, user) if user else None
+
+    @limited
+    async def was_opened_at_provider(self, session_id: str, since: datetime) -> bool:
+        """Return whether a sign-in at a provider opened the session after a time."""
+        query = {"_id": session_id, "createdAt": {"$gte": since}, "identity": {"$exists": True}}
+        return await self._sessions.find_one(query, {"_id": 1}) is not None
 
     async def _end_oldest(self, user_id: UserId, session: AsyncClientSession) -> None:
         found = self._sessions.find(

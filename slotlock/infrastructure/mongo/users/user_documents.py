@@ -7,7 +7,7 @@
      verifiedEmail?, schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?,
      calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, synced?: true,
      locale?, undeliverable?: {email, at}, refusedTopics?: [str],
-     identities?: [{key, email?, at?}], formerLoginNames?: [str]}
+     identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str]}
 
 `email` is the normalized login name, and unique: an email address, or a user name, which has no @
 (docs/decisions/0018). `searchWords` are the words of the name and of the
@@ -24,7 +24,7 @@ it has. An address is verified while
 `verifiedEmail` is the same, whatever changed it.
 `identities` are those at providers: `key` is the issuer, a blank and the subject, `email` the last
 address that the provider gave, and `at` when the user first signed in with it: an import
-names one before that.
+names one before that. `linked` marks one that a session added to the account.
 `formerLoginNames` are those before the present one that a user proved or an organizer vouched for,
 so that an erasure finds what still names them.
 An erased user is banned, so that older processes reject them too (docs/decisions/0048).

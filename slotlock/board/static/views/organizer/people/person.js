@@ -6,6 +6,7 @@ import { h, redraw } from "../../../kernel.js";
 import { askOnce, bones, button, failure, icon, notice } from "../../../parts.js";
 import { opening } from "../../../rows.js";
 import { dayOf, deviceZone, t } from "../../../text.js";
+import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
 import { back, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
@@ -155,6 +156,7 @@ export function openPerson(userId) {
       "signin",
       h("p", null, t(user.hasPassword ? "people.hasPassword" : user.signsInAtProvider ? "people.atProvider" : "people.hasNoPassword")),
       user.hasPassword && h("p", { class: "small soft" }, t(user.id === me?.id ? "people.resetSelf" : mayReset ? "people.resetHelp" : "people.resetByAdmin")),
+      user.identities?.[0] && identityList(user.identities, (identity) => act("signin", "unlinkUserSignIn", { identity }, () => t("account.unlinked"))()),
       invitationPart(),
       h(
         "div",

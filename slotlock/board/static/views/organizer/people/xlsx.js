@@ -53,10 +53,13 @@ function columnOf(reference) {
   return letters ? [...letters].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1 : null;
 }
 
+/** The policy of the page lets each of its names be used once. @type {any} */
+let xmlPolicy;
+
 /** Parse XML, which no page ever contains, so that nothing in it can run. @param {string} text */
 function parse(text) {
-  const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("slotlock-xml", { createHTML: (/** @type {string} */ xml) => xml });
-  return new DOMParser().parseFromString(policy?.createHTML(text) ?? text, "application/xml");
+  xmlPolicy ??= /** @type {any} */ (globalThis).trustedTypes?.createPolicy("slotlock-xml", { createHTML: (/** @type {string} */ xml) => xml });
+  return new DOMParser().parseFromString(xmlPolicy?.createHTML(text) ?? text, "application/xml");
 }
 
 /** Read the directory at the end of a zip file; returns what reads a file by its name. @param {ArrayBuffer} file */
