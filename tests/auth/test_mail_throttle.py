@@ -179,7 +179,7 @@ def slow_down(monkeypatch: pytest.MonkeyPatch, burst: int, max_delay_ms: int) ->
 
 def counted(purpose: MailPurpose, fate: MailFate) -> float:
     """Return the value of the metric."""
-    return ACCOUNT_MAILS.labels(purpose.value, fate.value)._value.get()
+    return float(ACCOUNT_MAILS.labels(purpose.value, fate.value)._value.get())
 
 
 @pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])

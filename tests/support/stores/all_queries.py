@@ -77,6 +77,7 @@ from slotlock.infrastructure.mongo.slots.write_set import (
     check_written,
 )
 from slotlock.infrastructure.mongo.team_repository import TeamRepository
+from slotlock.infrastructure.mongo.users.credentials import MailedReset
 from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.privacy import Erasure, PersonalDataQueries
@@ -401,10 +402,12 @@ async def run_user_queries(repositories: Repositories) -> None:
     verifications, new_email = repositories.email_verifications, f"new.{user.login_name}"
     assert await verifications.save(user, new_email, "code", mail, now)
     assert await verifications.find(user.id, "code", now)
+    assert await verifications.find_waiting(user, now) is None
     verified = await verifications.verify(user, new_email, "code", [], now)
     assert isinstance(verified, User)
     mail = direct_mail(RESET_PASSWORD, user.id, "1", now, user_id=user.id, expires_at=tomorrow)
-    await repositories.invitations.save_mailed_reset(verified, f"reset {user.id}", mail, now)
+    reset = MailedReset(user.id, verified.login_name, f"reset {user.id}", mail)
+    await repositories.invitations.save_mailed_resets([reset], now)
     assert await repositories.invitations.find(f"reset {user.id}", now)
     await run_sign_on_queries(repositories, verified)
     assert await sessions.end_others(user.id, session_id) == 0
