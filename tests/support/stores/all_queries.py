@@ -406,6 +406,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     verifications, new_email = repositories.email_verifications, f"new.{user.login_name}"
     assert await verifications.save(user, new_email, "code", mail, now)
     assert await verifications.find(user.id, "code", now)
+    assert await verifications.find_waiting(user, now) is None
     verified = await verifications.verify(user, new_email, "code", [], now)
     assert isinstance(verified, User)
     mail = direct_mail(RESET_PASSWORD, user.id, "1", now, user_id=user.id, expires_at=tomorrow)
