@@ -40,7 +40,7 @@ class BookingNews:
     """The kind of a mail, the place that it is about, and who changed it.
 
     `before` is the place from which the booking was moved. Calendars add `added` and remove
-    `removed`, which is a place of which the user knows.
+    `removed`, of which the user knows, or may know.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class BookingNews:
     by: UserId | None = None
     before: Place | None = None
     added: Place | None = None
-    removed: Place | None = None
+    removed: tuple[Place, ...] = ()
 
     @property
     def is_for_all(self) -> bool:
@@ -67,7 +67,7 @@ def current_news(entries: Sequence[OutboxEntry], places: Sequence[Place]) -> Boo
     """Return what entries about a booking say now; None if they are overtaken.
 
     The last one of `places` is the booking as it is now, and the others are those that were moved
-    to it, the oldest first. All but the oldest are news to the user.
+    to it, the oldest first: all since the one of which the user knows.
     """
     ids = {entry.id for entry in entries}
     place, oldest = places[-1], places[0]
@@ -82,13 +82,16 @@ def current_news(entries: Sequence[OutboxEntry], places: Sequence[Place]) -> Boo
             entry.kind == EDITED.name and entry.booking_id == booking.id for entry in entries
         )
         return BookingNews(EDITED.name, place, added=place) if is_live and is_edited else None
-    known = None if is_news(oldest, ids) else oldest
+    is_known = not is_news(oldest, ids)
+    removed = tuple(
+        each for each in places if not is_news(each, ids) and not (is_live and each is place)
+    )
     if newest.kind in WITHOUT_EVENTS:
         return BookingNews(newest.kind, place)
     if not is_live:
-        return BookingNews(newest.kind, known or place, _by(newest), removed=known)
-    kind, before = _kind_of_place(newest.kind, places, is_known=known is not None)
-    removed = known if known is not place else None
+        about = oldest if is_known else place
+        return BookingNews(newest.kind, about, _by(newest), removed=removed)
+    kind, before = _kind_of_place(newest.kind, places, is_known=is_known)
     by = booking.history[0].by if kind == MOVED.name else _by(newest)
     return BookingNews(kind, place, by, before, added=place, removed=removed)
 

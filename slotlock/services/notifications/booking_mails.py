@@ -8,8 +8,14 @@ from datetime import datetime
 from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.booking.rules.expiry import without_expired
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.notifications.booking_news import BookingNews, Place, current_news, is_news
-from slotlock.domain.notifications.mail_kinds import CANCELLED, EDITED, WAITLIST_ENDED
+from slotlock.domain.notifications.booking_news import (
+    STATUS_KINDS,
+    BookingNews,
+    Place,
+    current_news,
+    is_news,
+)
+from slotlock.domain.notifications.mail_kinds import CANCELLED, EDITED, WAITLIST_ENDED, first_mail
 from slotlock.domain.notifications.outbox import MAX_RETRIED, OutboxEntry, OutboxState
 from slotlock.domain.reports.calendar_events import (
     CalendarEvent,
@@ -35,21 +41,19 @@ OVERTAKEN = "a later change has a mail of its own"
 
 @value_object
 class BookingPart:
-    """What a mail says about a booking: the values of its template, and events for calendars.
+    """What a mail says about a booking: the values of its template, and events for calendars."""
 
-    Without a kind, it says nothing, and only calendars change.
-    """
-
-    kind: str | None
+    booking_id: BookingId
+    kind: str
     values: Mapping[str, object]
     events: tuple[CalendarEvent, ...] = ()
 
 
 @value_object
 class UserPlace(Place):
-    """A place, and whether its user has another one in the slot, or waits for one."""
+    """A place, the one that its user has in the slot instead, and whether the user waits there."""
 
-    has_other: bool = False
+    other: Booking | None = None
     is_waiting: bool = False
 
 
@@ -64,7 +68,7 @@ async def load_booking_parts(
     is_repeated = entries[0].attempts > 1
     entries = sorted(entries, key=lambda each: each.at)
     places = await _load_places(services, entries)
-    reason, parts = OVER, list[BookingPart]()
+    reason, parts = OVER, dict[BookingId, BookingPart]()
     for place in places.values():
         moved_to = place.booking.moved_to if place else None
         if place is None or (moved_to and moved_to.booking_id in places):
@@ -77,15 +81,18 @@ async def load_booking_parts(
             continue
         part = await _load_part(services, of_booking, moves, language, board_url)
         if isinstance(part, BookingPart):
-            parts.append(part)
+            # The place that replaced an ended one has its calendars, too.
+            before = parts.get(part.booking_id)
+            events = {each.uid: each for each in (*(before.events if before else ()), *part.events)}
+            parts[part.booking_id] = replace(part, events=tuple(events.values()))
         elif part == OVERTAKEN:
             reason = OVERTAKEN
-    if not any(part.kind for part in parts):
-        return OVERTAKEN if parts else reason
-    notes = [part.values.get("note") for part in parts]
+    if not parts:
+        return reason
+    notes = [part.values["note"] for part in parts.values()]
     return [
         part if notes.index(note) == number else replace(part, values={**part.values, "note": ""})
-        for number, (part, note) in enumerate(zip(parts, notes, strict=True))
+        for number, (part, note) in enumerate(zip(parts.values(), notes, strict=True))
     ]
 
 
@@ -115,7 +122,9 @@ async def _load_moves(
     The oldest one is that of which the user knows, if there is one.
     """
     moves = [place]
-    while is_news(moves[0], ids) and (ref := moves[0].booking.moved_from) is not None:
+    while (ref := moves[0].booking.moved_from) is not None:
+        if not is_news(moves[0], ids) and not await _is_waiting(services, moves[0]):
+            break
         before = places.get(ref.booking_id) or await _find_place(
             services, ref, place.booking.user_id
         )
@@ -123,6 +132,13 @@ async def _load_moves(
             break
         moves.insert(0, before)
     return moves
+
+
+async def _is_waiting(services: Services, place: Place) -> bool:
+    """Return whether the first mail about a booking has not left, such as after a refusal."""
+    mail = first_mail(place.booking)
+    entry = await services.outbox.find(mail.id) if mail else None
+    return entry is not None and entry.state is not OutboxState.SENT
 
 
 async def _load_part(
@@ -137,8 +153,16 @@ async def _load_part(
     news = current_news(entries, moves)
     if moves[-1].slot.end <= now or (is_hidden and not (news and news.kind == CANCELLED.name)):
         return OVER
-    if news is None:
+    about = next((place for place in moves if news and place.booking == news.about.booking), None)
+    if news is None or about is None or (news.kind == WAITLIST_ENDED.name and about.is_waiting):
         return OVERTAKEN
+    if about.other is not None:
+        if not news.removed:
+            return OVERTAKEN
+        # The user has a place there again, and may read of that only; calendars lose the old one.
+        place = Place(about.slot, about.other)
+        kind = STATUS_KINDS[about.other.status]
+        news = BookingNews(kind, place, added=place, removed=news.removed)
     slot, booking = news.about.slot, news.about.booking
     values: dict[str, object] = {
         **await slot_values(services, slot, language, board_url, slot.meeting_url_for(booking)),
@@ -161,20 +185,15 @@ async def _load_part(
     events = list(_changed_events(news, before, now))
     if events:
         events = await with_descriptions(services, events, board_url, language)
-    about = next(place for place in moves if place.booking.id == booking.id)
-    is_untrue = about.has_other or (news.kind == WAITLIST_ENDED.name and about.is_waiting)
-    if is_untrue:
-        return BookingPart(None, {}, tuple(events))
-    return BookingPart(news.kind, values, tuple(events))
+    return BookingPart(booking.id, news.kind, values, tuple(events))
 
 
 def _changed_events(
     news: BookingNews, before: Slot | None, now: datetime
 ) -> Iterator[CalendarEvent]:
     """Yield the events that calendars add, and those that they remove; `before` is before edits."""
-    for place in (news.added, news.removed):
-        if place is not None:
-            yield from events_of_booking(place.slot, place.booking, now)
+    for place in (*((news.added,) if news.added else ()), *news.removed):
+        yield from events_of_booking(place.slot, place.booking, now)
     if before is not None:
         yield from removed_events(before, news.about.slot, news.about.booking, now)
 
@@ -223,9 +242,9 @@ async def _find_place(services: Services, ref: BookingRef, user_id: UserId) -> U
         booking = ended.to_booking() if ended else None
     if booking is None:
         return None
-    has_other = not booking.status.is_live and state.booking_of(booking.user_id) is not None
+    other = None if booking.status.is_live else state.booking_of(booking.user_id)
     is_waiting = state.waitlist_entry_of(booking.user_id) is not None
-    return UserPlace(state.slot, booking, has_other, is_waiting)
+    return UserPlace(state.slot, booking, other, is_waiting)
 
 
 async def _find_name(services: Services, by: UserId | None, booking: Booking) -> str | None:

@@ -204,7 +204,7 @@ class Mailer:
         parts = await load_booking_parts(self._services, entries, language, self._site.board_url)
         if isinstance(parts, str):
             return parts, ()
-        texts = [(part.kind, part.values) for part in parts if part.kind]
+        texts = [(part.kind, part.values) for part in parts]
         organizer = (self._sender.name or self._site.name, self._sender.address)
         async with self._writing():
             now, attendee = self._services.now(), (_name_in_mail(lead, user, address), address)

@@ -25,6 +25,25 @@ def test_a_mail_for_each_change_is_no_violation(booked: Scene) -> None:
     assert booked.kinds() == set()
 
 
+OVERTAKEN = "a later change has a mail of its own"
+
+
+def test_a_later_change_explains_a_mail_that_was_not_sent_but_not_that_of_the_change(
+    scene: Scene,
+) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN)
+    scene.version()
+    scene.cancelled(1, ANN)
+    cancelled = f"cancelled:{booking_id(1)}:1"
+    scene.entry(BOOKED, "suppressed", note=OVERTAKEN)
+    scene.entry(cancelled)
+    scene.mail(cancelled)
+    assert scene.kinds() == set()
+    scene.entry(cancelled, "suppressed", note=OVERTAKEN)
+    assert "mail not sent" in scene.kinds()
+
+
 def test_a_change_without_an_entry_is_a_lost_mail(booked: Scene) -> None:
     assert booked.kinds() == {"mail lost", "mail without an entry"}
 

@@ -8,6 +8,7 @@ import pytest
 from icalendar import Calendar
 
 from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.booking.booking_outcomes import BookingMoved
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.campaigns.campaign import Campaign
@@ -337,6 +338,45 @@ async def test_a_place_that_was_cancelled_and_booked_again_is_a_place(scene: Mai
         await scene.send()
     assert scene.trap.subjects == ["You have a place: Alpha"] * 2
     assert [method for method, _ in events_of(scene, 1)] == ["REQUEST", "CANCEL"]
+
+
+async def test_what_a_greylisted_mail_would_have_removed_is_removed_by_the_next(
+    scene: MailScene,
+) -> None:
+    alpha, beta, gamma = [
+        await scene.insert_slot(title=each) for each in ("Alpha", "Beta", "Gamma")
+    ]
+    async with scene.reading():
+        [booking_id, other] = await scene.book(alpha, 0, 1)
+        await scene.until_entries("booked", "booked")
+        await scene.send()
+        scene.trap.respond_to_recipient = lambda _: "451 greylisted"
+        moved = await move(scene.services, request(alpha, booking_id, scene.members[0]), beta)
+        assert isinstance(moved.outcome, BookingMoved)
+        await cancel(scene, alpha, other, scene.members[1])
+        await scene.until_entries(*["booked"] * 2, "moved", "cancelled")
+        await scene.send()
+        scene.trap.respond_to_recipient = lambda _: None
+        again = request(beta, moved.outcome.booking.id, scene.members[0])
+        await move(scene.services, again, gamma)
+        [instead] = await scene.book(alpha, 1)
+        await scene.until_entries(*["booked"] * 3, *["moved"] * 2, "cancelled")
+    await scene.send()
+    await scene.send(timedelta(minutes=5))
+    number = scene.trap.subjects.index("Moved: Gamma")
+    assert "It was:\n\nAlpha\n" in text_of(scene, number)
+    removed = {str(each["UID"]) for method, each in events_of(scene, number) if method == "CANCEL"}
+    assert f"{booking_id}-1@slotlock" in removed
+    of_other = [
+        (method, str(event["UID"]))
+        for number, message in enumerate(scene.trap.messages)
+        if message["To"] == "Member 1 <1@school.test>"
+        for method, event in events_of(scene, number)
+    ]
+    assert ("CANCEL", f"{other}-1@slotlock") in of_other
+    assert ("REQUEST", f"{instead}-1@slotlock") in of_other
+    places = ["You have a place: Alpha"] * 4
+    assert sorted(scene.trap.subjects) == ["Moved: Gamma", *places]
 
 
 async def test_a_hold_that_expired_or_was_extended_says_what_is_true(scene: MailScene) -> None:

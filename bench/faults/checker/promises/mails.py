@@ -6,7 +6,7 @@ DATA or its response was lost, or if the process that sent it was killed before 
 """
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bench.faults.checker.disturbances import MAIL_SERVER_FAULT, PROCESS_ENDS, Disturbances
@@ -30,6 +30,7 @@ UNRECORDED_S = 30.0
 # In this time after a response was sent, a fault may lose it.
 ON_ITS_WAY_S = 1.0
 LEGITIMATE_REASONS = {"it is over, or nobody sees it any more", "the address is undeliverable"}
+OVERTAKEN = "a later change has a mail of its own"
 
 
 def check_mails(
@@ -46,14 +47,22 @@ def check_mails(
             refused[line["recipient"]].append(line)
     report.counts["mails"] = sum(map(len, taken.values()))
     report.counts["entries of the outbox"] = len(versions.outbox)
+    newest: dict[str, str] = {}
     for entry_id, at, document in _demanded(versions):
+        newest[entry_id.split(":")[1]] = "" if "movedTo" in document else entry_id
         if entry_id not in versions.outbox and versions.is_mail_due(at):
             report.add("mail lost", entry_id, versions=[document])
+    places = _count_places(versions)
     for entry_id, entry in versions.outbox.items():
         if not versions.is_mail_due(entry["at"]):
             continue
         is_taken = to_message_id(entry.get("lead", entry_id)) in taken
-        if not _is_done(entry, refused[entry.get("recipient", "")], is_taken=is_taken):
+        has_other = places[entry.get("slot"), entry.get("user")] > 1
+        is_overtaken = entry.get("note") == OVERTAKEN and (
+            has_other or entry_id not in newest.values()
+        )
+        is_done = _is_done(entry, refused[entry.get("recipient", "")], is_taken=is_taken)
+        if not is_done and not (entry["state"] == "suppressed" and is_overtaken):
             report.add("mail not sent", entry_id, versions=[entry])
     _check_arrivals(taken, versions, disturbances, report)
 
@@ -72,6 +81,17 @@ def _check_arrivals(
         for arrival in arrivals[:-1]:
             if not _may_come_again(arrival, disturbances):
                 report.add("mail sent twice", message_id, versions=arrivals)
+
+
+def _count_places(versions: SlotVersions) -> Counter[tuple[object, object]]:
+    """Return how often each user had a place in each slot, or waited for one."""
+    ended = [*versions.ended_bookings.values(), *versions.ended_entries.values()]
+    counts = Counter[tuple[object, object]]((each.get("slot"), each["user"]) for each in ended)
+    for slot_id, of_slot in versions.slots.items():
+        last = of_slot[-1].document
+        present = [*last["bookings"], *last.get("waitlist", ())]
+        counts.update((slot_id, each["user"]) for each in present)
+    return counts
 
 
 def _demanded(versions: SlotVersions) -> Iterator[tuple[str, str, Json]]:
