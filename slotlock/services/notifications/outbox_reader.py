@@ -131,7 +131,7 @@ class OutboxReader:
             await stream.close()
 
     async def _rescan(self, checkpoint: Checkpoint, stream: ChangeStream) -> Checkpoint:
-        """Read all slots that changed since the checkpoint; the stream begins before that."""
+        """Read all that changed since the checkpoint; the stream begins before that."""
         if checkpoint.token is not None:
             log.warning("MongoDB cannot continue the change stream: all changed slots are read")
         now, since = self._services.now(), checkpoint.at - RESCAN_MARGIN
@@ -140,6 +140,7 @@ class OutboxReader:
             await self._find_webhooks(),
         )
         await self._read(slot_ids, max(since, checkpoint.started_at), webhooks)
+        await self._read_site(checkpoint, now, webhooks)
         return await self._save(checkpoint, now, stream)
 
     async def _read_next(self, checkpoint: Checkpoint, stream: ChangeStream) -> Checkpoint:

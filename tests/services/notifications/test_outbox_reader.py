@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 from bson import ObjectId
@@ -24,6 +25,7 @@ from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease
 from slotlock.services.notifications.outbox_reader import OutboxReader
 from tests.support.notifications.mail_scene import MailScene
 from tests.support.notifications.webhook_scene import WebhookScene
+from tests.support.polling import eventually
 
 
 async def test_what_happened_between_two_readers_is_read(scene: MailScene) -> None:
@@ -129,6 +131,24 @@ async def test_an_event_of_the_site_that_cannot_be_read_holds_up_no_other_and_is
     ]
     found = await site.services.slot_changes.find_unread(site.clock.now - timedelta(seconds=1))
     assert [each.what for each in found] == bad
+
+
+@pytest.mark.parametrize("token", [*LOST_TOKENS, "not used yet"])
+async def test_what_happened_to_users_while_no_reader_ran_is_read_also_without_the_stream(
+    hooks: WebhookScene, token: str
+) -> None:
+    site = hooks.site
+    await hooks.create((WebhookEvent.USER_ERASED,))
+    if token in LOST_TOKENS:
+        async with hooks.reading():
+            await eventually(partial(site.has_checkpoint, Channel.WEBHOOK), "the reader has begun")
+        await site.database["outbox_checkpoints"].update_one(
+            {}, {"$set": {"token": LOST_TOKENS[token]}}
+        )
+    await site.services.erasures.erase_account(site.members[0].user_id, None, site.clock.now)
+    site.clock.advance(timedelta(hours=1))
+    async with hooks.reading():
+        await site.until_entries("user.erased")
 
 
 async def test_the_latest_documents_that_could_not_be_read_are_recorded_once(

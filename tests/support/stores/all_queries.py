@@ -588,8 +588,8 @@ async def run_webhook_queries(repositories: Repositories) -> None:
     assert webhook in await webhooks.find_all(enabled_only=True)
     entry = ping_message(now, "a").to_entry(webhook)
     await repositories.outbox.insert([entry], now)
-    for full in ([], [new_webhook_id()]):
-        assert await repositories.outbox.find_due_by_webhook(now, full, 1) == [entry]
+    for full, due in (([], [entry]), ([new_webhook_id()], [entry]), ([id_], [])):
+        assert await repositories.outbox.find_due_by_webhook(now, full, 1) == due
     await webhooks.record_response(entry.id, now, 500, 9)
     assert await webhooks.queue_again(entry.id, now)
     for position in (None, Position(now, entry.id)):

@@ -8,6 +8,7 @@ from aiohttp import web
 from slotlock.domain.notifications.outbox import Channel, OutboxState
 from slotlock.domain.notifications.webhooks import Webhook
 from slotlock.infrastructure.mongo.outbox.outbox_repository import UNREADABLE_DELAY
+from slotlock.services.notifications import outbox_sender
 from slotlock.services.notifications.outbox_sender import CONCURRENCY, OutboxSender, sending
 from slotlock.services.notifications.webhook_sender import OWN_PLACES, SHARED_PLACES
 from tests.support.notifications.webhook_scene import Receiver, WebhookScene, open_receiver
@@ -37,8 +38,10 @@ async def queue_for_hanging(hooks: WebhookScene, hanging: Receiver) -> list[Webh
 
 
 async def test_all_messages_of_a_receiver_arrive_while_twenty_others_hang(
-    hooks: WebhookScene, hanging: Receiver
+    hooks: WebhookScene, hanging: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What waits for a place leaves as soon as there is one.
+    monkeypatch.setattr(outbox_sender, "IDLE_POLL_S", (3600, 3600))
     others = await queue_for_hanging(hooks, hanging)
     webhook, _ = await hooks.create()
     await hooks.queue(webhook, 100)
