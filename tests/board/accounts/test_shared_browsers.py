@@ -27,6 +27,7 @@ MISS_STORAGE = "addEventListener('storage', (event) => event.stopImmediatePropag
 SAME_USER = "if (id && (newcomer || me?.id !== id))", "if (false)"
 ADOPTS = "if (me === shown && (!me || !session || me.id === session.user.id))", "if (true)"
 NOBODY_BETWEEN = "if (me && session && me.id !== session.user.id) adopt(null);", ""
+SAME_LOOP = " || (id && me?.id !== id)", ""
 OTHER_SOCKET = "if (usedBy === me?.id) return;", "if (usedBy) return;"
 OWN_REQUESTS = "user === me?.id && Object", "Object"
 STAYS_OPEN = "wanted.size === 0 && close(), 2000", "wanted.size === 0 && close(), 60_000"
@@ -160,7 +161,7 @@ async def test_an_unanswered_request_of_another_user_in_this_tab_is_not_sent_for
     parent, child, course = await parent_and_child(board)
     context = await board.context(parent)
     if not is_guarded:
-        await change_script(context, OWN_REQUESTS, SAME_USER, NOBODY_BETWEEN)
+        await change_script(context, OWN_REQUESTS, SAME_USER, SAME_LOOP, NOBODY_BETWEEN)
     page = await board.open(context, course.address)
     keys, is_lost = sent_keys(page), True
 
