@@ -38,6 +38,7 @@ from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.booking.waitlist import JoinWaitlist
 from slotlock.services.campaigns import campaigns
 from slotlock.services.commands.commit import locked_result
+from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.container import Services
 from slotlock.services.draws import draws, public_records, publication, wishes
 from slotlock.services.draws.wishes import WishesSaved
@@ -393,7 +394,6 @@ def test_a_drawn_place_whose_slot_is_locked_once_is_tried_again(
     scene.close()
     scene.draw()
     refusals = dict(zip(scene.slots, ("late", "locked", "locked"), strict=False))
-    run_with_lock = publication.run_with_lock
 
     async def run_if_free(services: Services, commands: Any, wait_s: float) -> Any:
         match refusals.pop(commands[0].slot_id, None):
