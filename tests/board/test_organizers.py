@@ -152,7 +152,7 @@ async def test_a_workbook_is_checked_before_it_is_imported(board: Board) -> None
     # A year later she has left.
     await choose(("Schmidt", "Jo", new_email(), 7, 1))
     await page.get_by_role("button", name="Import 1 person").click()
-    await shown(page, "pupils.xlsx is imported.").wait_for()
+    await page.locator(".notice", has_text="pupils.xlsx is imported.").wait_for()
     await page.get_by_role("link", name='Än"ne Müller').wait_for()
     await page.get_by_role("button", name=re.compile("^Ban th")).click()
     await page.get_by_role("button", name="Ban", exact=True).click()

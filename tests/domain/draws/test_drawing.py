@@ -109,12 +109,22 @@ def test_every_wish_has_one_outcome_and_no_open_place_is_left_to_a_full_one(
     drawn = drawn_by_lot(basis)
     assert [each.number for each in drawn] == list(range(1, len(drawn) + 1))
     assert sorted(each.lot for each in drawn) == [each.lot for each in drawn]
+    free = {slot.id: slot.capacity - slot.booked for slot in basis.slots}
+    for each in drawn:
+        for slot_id in each.granted:
+            free[slot_id] -= len(each.entry.members)
     for each in drawn:
         assert tuple(outcome.slot_id for outcome in each.outcomes) == each.entry.wishes
         rounds = [outcome.round for outcome in each.outcomes if outcome.result is GRANTED]
-        assert rounds == ([1] * len(rounds) if basis.method is DrawMethod.SERIAL else rounds)
-        assert rounds == sorted(rounds, key=lambda number: number or 0)
+        is_serial = basis.method is DrawMethod.SERIAL
+        assert rounds == [1 if is_serial else number for number in range(1, len(rounds) + 1)]
         for outcome in each.outcomes:
+            if outcome.result is FULL:
+                size = len(each.entry.members)
+                assert free[outcome.slot_id] < size
+                # A team may be too large for places that others get afterwards.
+                is_given = any(outcome.slot_id in other.granted for other in drawn)
+                assert size > 1 or is_given is (outcome.last_number is not None)
             if outcome.last_number is not None:
                 assert outcome.slot_id in drawn[outcome.last_number - 1].granted
 

@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 
 from slotlock.cli.main import main
 from slotlock.domain.draws.basis import DrawBasis, pseudonym_of, root_of
@@ -131,6 +131,7 @@ def record_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("draw") / "record.json"
 
 
+@settings(phases=set(Phase) - {Phase.shrink})  # each step takes as long as the whole test
 @given(random_draws)
 def test_the_code_of_the_page_agrees_on_every_draw(record_path: Path, basis: DrawBasis) -> None:
     record_path.write_text(json.dumps(to_document(drawn_record(basis))))

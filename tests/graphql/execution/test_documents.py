@@ -50,6 +50,22 @@ def aliases_in_fragments(count: int) -> str:
     return slots_query("...F " * (count // 3) + others) + fragment
 
 
+def test_a_document_that_only_the_short_way_uses_outlives_a_thousand_newer_ones() -> None:
+    documents = DocumentCache(executable_schema, introspection=False)
+    text = "query Used { __typename }"
+
+    def use_by_two(other: str) -> None:
+        operations = documents.parse(text) if other == text else {}
+        documents._accepted.put(other, operations, "one")
+        documents._accepted.use(other, "another")
+
+    use_by_two(text)
+    for number in range(1_000):
+        assert documents.find_operation(text, "Used") is not None, number
+        use_by_two(f"query Q{number} {{ __typename }}")
+    assert documents.find_operation("query Q0 { __typename }", "Q0") is None
+
+
 @pytest.mark.parametrize(
     ("maximum", "build"),
     [

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -32,11 +33,16 @@ from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services import teams
+from slotlock.services.admission import held_places
 from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.booking.waitlist import JoinWaitlist
 from slotlock.services.campaigns import campaigns
+from slotlock.services.commands.commit import locked_result
+from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.container import Services
 from slotlock.services.draws import draws, public_records, publication, wishes
 from slotlock.services.draws.wishes import WishesSaved
+from slotlock.services.workers import draw_worker
 from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.stores.slots import insert_new_slots
@@ -320,27 +326,158 @@ def test_two_organizers_who_close_and_draw_at_once_have_one_root_and_one_seed(
 def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.close()
-    scene.draw()
-    repository = type(scene.services.draws)
-    steps = ["save_results", "find_entries", "find_written", "set_written", "update"]
-    for number, step in enumerate(steps):
-        with monkeypatch.context() as patch:
-            original = getattr(repository, step)
+    """Kill the process before and after each write, in their order, one after the other."""
+    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR, joins_waitlists=True)
+    configure = draws.configure_draw(scene.services, scene.organizer, scene.campaign_id, settings)
+    assert isinstance(scene.run(configure), Draw)
+    for services in scene.pair.services:
+        services.sends_mail = True
+    repository, outbox = type(scene.services.draws), type(scene.services.outbox)
 
-            async def fail(*arguments: Any, step: Any = original, after: int = number % 2) -> None:
-                if after:
-                    await step(*arguments)
-                raise KilledError
+    def books(*arguments: Any) -> bool:
+        return isinstance(arguments[1][0], publication.BookDrawnPlace)
 
-            patch.setattr(repository, step, fail)
-            with pytest.raises(KilledError):
-                scene.publish(services=number % 2)
+    def joins(*arguments: Any) -> bool:
+        return isinstance(arguments[1][0], JoinWaitlist)
+
+    steps: list[tuple[Callable[..., object], list[Write]]] = [
+        (
+            scene.close,
+            [
+                Write(repository, "update"),
+                Write(repository, "insert_basis"),
+                Write(repository, "delete_other_bases"),
+            ],
+        ),
+        (scene.draw, [Write(repository, "update")]),
+        (
+            scene.publish,
+            [
+                Write(repository, "update"),
+                Write(repository, "save_results"),
+                Write(publication, "run_with_lock", books),
+                Write(repository, "set_written"),
+                Write(publication, "run_with_lock", joins),
+                Write(outbox, "insert"),
+                Write(campaigns, "edit"),
+                Write(repository, "update"),
+            ],
+        ),
+    ]
+    for step, writes in steps:
+        for number, write in enumerate(writes):
+            for is_written in (False, True):
+                with killed_at(write, monkeypatch, is_written=is_written):
+                    step(services=number % 2) if step == scene.publish else step()
+        step()
     before = scene.booked()
     assert scene.publish() == scene.publish(services=1)
-    after = scene.booked()
-    assert before <= after
-    assert {(slot, user) for slot, user, _ in after} == scene.drawn_places()
+    assert scene.booked() == before
+    assert {(slot, user) for slot, user, _ in before} == scene.drawn_places()
+    slots = list(scene.pair.database["slots"].find({"campaign.id": ObjectId(scene.campaign_id)}))
+    waiting = [[each["user"] for each in slot["waitlist"]] for slot in slots]
+    assert any(waiting)
+    assert all(len(each) == len(set(each)) for each in waiting)
+    draw = scene.run(scene.services.draws.find_latest(scene.campaign_id))
+    assert draw is not None
+    mails = scene.pair.database["outbox"].find({"_id": {"$regex": f":{draw.id}:"}})
+    recipients = sorted(each["_id"].rpartition(":")[2] for each in mails)
+    assert recipients == sorted(each.user_id for each in scene.members)
+    campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
+    assert campaign is not None
+    assert campaign.terms.admission is SlotAdmission.ANY
+
+
+def test_a_drawn_place_whose_slot_is_locked_once_is_tried_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.close()
+    scene.draw()
+    refusals = dict(zip(scene.slots, ("late", "locked", "locked"), strict=False))
+
+    async def run_if_free(services: Services, commands: Any, wait_s: float) -> Any:
+        match refusals.pop(commands[0].slot_id, None):
+            case "late":
+                return None  # the lock was not acquired in time
+            case "locked":
+                return tuple(map(locked_result, commands))
+        return await run_with_lock(services, commands, wait_s)
+
+    monkeypatch.setattr(publication, "run_with_lock", run_if_free)
+    scene.publish()
+    assert not refusals
+    places = scene.drawn_places()
+    assert len(places) == 6
+    assert {(slot, user) for slot, user, _ in scene.booked()} == places
+    assert scene.record()["notBooked"] == []
+
+
+def test_a_process_that_dies_before_the_campaign_is_opened_leaves_it_to_the_worker(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.close()
+    scene.draw()
+    with killed_at(Write(campaigns, "edit"), monkeypatch, is_written=False):
+        scene.publish()
+    scene.run(draw_worker.advance_draws(scene.pair.services[1]))
+    campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
+    assert campaign is not None
+    assert campaign.terms.admission is SlotAdmission.ANY
+    draw = scene.run(scene.services.draws.find_latest(scene.campaign_id))
+    assert draw is not None
+    assert draw.is_written
+
+
+def test_cancelling_what_a_user_holds_leaves_the_wishes_of_teams_in_other_campaigns(
+    scene: Scene,
+) -> None:
+    closed, (ada, ben, *_) = Scene(scene.pair), scene.members
+    created = scene.run(teams.create(scene.services, "Duo", ada.user_id))
+    assert isinstance(created, TeamSaved)
+    joined = {"user": ObjectId(ben.user_id), "since": scene.pair.clock(), "number": 7}
+    scene.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
+    for each in (ada, ben):
+        scene.wish(each)
+    for where in (scene, closed):
+        slot_ids, team_id = where.slots[:2], created.team.id
+        step = wishes.set_wishes(where.services, ada, where.campaign_id, slot_ids, team_id)
+        assert isinstance(scene.run(step), WishesSaved)
+    closed.close()
+    held = scene.run(held_places.cancel_all(scene.services, ada.user_id, scene.organizer))
+    assert held.wishes == 1
+    found = scene.pair.database["wishes"].find({"users": ObjectId(ben.user_id)})
+    users = {str(each["campaign"]): [str(user) for user in each["users"]] for each in found}
+    assert users == {
+        scene.campaign_id: [ben.user_id],
+        closed.campaign_id: sorted([ada.user_id, ben.user_id]),
+    }
+
+
+@dataclass
+class Write:
+    """A function that writes, by its owner and name, and which of its calls are meant."""
+
+    owner: Any
+    name: str
+    is_meant: Callable[..., bool] = lambda *_: True
+
+
+@contextmanager
+def killed_at(write: Write, monkeypatch: pytest.MonkeyPatch, *, is_written: bool) -> Iterator[None]:
+    """Kill the process before a write, or after it."""
+    original = getattr(write.owner, write.name)
+
+    async def call(*arguments: Any, **options: Any) -> Any:
+        is_meant = write.is_meant(*arguments)
+        result = await original(*arguments, **options) if is_written or not is_meant else None
+        if is_meant:
+            raise KilledError
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(write.owner, write.name, call)
+        with pytest.raises(KilledError):
+            yield
 
 
 class KilledError(Exception):

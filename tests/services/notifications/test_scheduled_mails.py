@@ -127,6 +127,23 @@ async def test_a_worker_that_dies_before_its_checkpoint_is_repeated_without_doub
     assert len(await scene.entries()) == 1
 
 
+async def test_a_reminder_whose_insertion_failed_is_inserted_by_the_next_run(
+    scene: MailScene, reminded: SlotId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.book(reminded, 0)
+
+    async def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(scene.services.outbox), "insert", fail)
+        with pytest.raises(MemoryError):
+            await scene.schedule(22 * HOUR + 10 * MINUTE)
+    # Later than WRITE_GRACE_PERIOD, which reads again what was just due.
+    await scene.schedule(HOUR)
+    assert await states(scene) == ["reminder queued"]
+
+
 async def test_a_worker_begins_soon_after_the_end_of_a_lease_that_another_one_left(
     scene: MailScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
