@@ -25,6 +25,7 @@ SLOW = (
     "board/accounts/test_mailed_links.py::test_everybody_with_a_place_gets_an_announcement",
     "board/accounts/test_mailed_links.py::test_users_choose_their_mails_in_the_account",
     "board/accounts/test_mailed_links.py::test_an_admin_sends_all_failed_mails_again",
+    "board/accounts/test_shared_browsers.py::test_offline_one_signs_out_here_and_later_there[True]",
     "board/test_booking.py::test_two_tabs_share_the_session_and_show_the_same_booking",
     "board/test_booking.py::test_who_waits_in_line_gets_the_place_that_is_given_back",
     "board/test_booking.py::test_a_session_that_ended_elsewhere_ends_on_the_page",
@@ -103,8 +104,8 @@ SLOW = (
     "infrastructure/redis/test_locks.py::test_acquisitions_cancelled_at_any_moment",
     "model_based/test_stateful.py", "services/live/test_slices.py",
 )  # fmt: skip
-# The same promises as with one server, with more servers.
-SLOW_PARAMETERS = ("[Sentinel", "[Cluster", "-Sentinel", "-Cluster")
+# The same promises as with one server, with more servers; and pages without their guards.
+SLOW_PARAMETERS = ("[Sentinel", "[Cluster", "-Sentinel", "-Cluster", "[control]")
 # Tests that start no server: `make check` runs them.
 PURE = (
     "packages", "tests/domain", "tests/graphql/schema", "tests/docs/test_style.py",

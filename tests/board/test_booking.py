@@ -8,9 +8,10 @@ import httpx
 import pytest
 from playwright.async_api import Request, Route, WebSocketRoute, expect
 
-from bench.board.opening import wrong_clock
+from bench.board.opening import WRONG_CLOCK, wrong_clock
 from tests.support.apps.fork_server import forked_app
 from tests.support.board.pages import (
+    GUARDED,
     Board,
     Student,
     asks_for,
@@ -173,6 +174,59 @@ async def test_a_read_that_arrives_late_does_not_undo_a_newer_event(board: Board
     was_shown.set()
     await shown(page, "Go").first.wait_for()
     await expect(left).to_contain_text("11 of 12 free")
+
+
+@pytest.mark.parametrize("is_guarded", GUARDED)
+async def test_an_older_state_of_a_slot_that_arrives_late_changes_nothing(
+    board: Board, is_guarded: bool
+) -> None:
+    others, course = [await board.student() for _ in range(2)], await board.course()
+    marker = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
+    context, sockets, older = await board.context(), list[WebSocketRoute](), list[str]()
+    if not is_guarded:
+        await change_script(context, ("|| state.version < slot.version", ""))
+
+    async def note(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+
+        def forward(message: str | bytes) -> None:
+            if course.slot_id in str(message) and '"remaining":11' in str(message):
+                older.append(str(message))
+            socket.send(message)
+
+        socket.connect_to_server().on_message(forward)
+
+    await context.route_web_socket("**/graphql", note)
+    page = await board.open(context, course.address)
+    await page.locator(".live:not(.stale)").wait_for()
+    left = course.row(page).locator(".left")
+    for free, other in zip((11, 10), others, strict=True):
+        await other.book_slot(course.slot_id)
+        await expect(left).to_contain_text(f"{free} of 12 free")
+    sockets[-1].send(older[0])
+    # What comes after it is shown, so it was read.
+    await board.organizer.update_slot(marker, capacity=7)
+    await expect(page.locator(f'[data-key="{marker}"] .left')).to_contain_text("7 of 7 free")
+    await expect(left).to_contain_text("10 of 12 free" if is_guarded else "11 of 12 free")
+
+
+@pytest.mark.parametrize("is_guarded", GUARDED)
+async def test_on_a_device_an_hour_ahead_a_hold_still_has_its_button(
+    board: Board, is_guarded: bool
+) -> None:
+    student, course = await board.student(), await board.course(holdMinutes=5)
+    await student.hold(course.slot_id)
+    context = await board.context(student)
+    guard = "Date.parse(booking.heldUntil) > now()"
+    if not is_guarded:
+        await change_script(context, (guard, guard.replace("now", "Date.now")))
+    page = await board.open(context, course.address, WRONG_CLOCK.replace("AHEAD_MS", "3_600_000"))
+    if is_guarded:
+        await page.get_by_role("button", name="Confirm: Chess", exact=True).click()
+        await course.row(page, "yours").wait_for()
+    else:
+        await page.locator(".live:not(.stale)").wait_for()
+        await course.row(page, "open").wait_for()
 
 
 async def test_who_waits_in_line_gets_the_place_that_is_given_back(board: Board) -> None:

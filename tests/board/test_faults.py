@@ -1,6 +1,7 @@
 """What may go wrong under an open page, beyond the opening: see test_booking for that."""
 
 import asyncio
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.support.board.pages import (
     sign_in,
 )
 from tests.support.polling import eventually
+from tests.support.stores.users import new_email
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,6 +40,15 @@ FORBID_STORAGE = """for (const name of ["localStorage", "sessionStorage"])
       throw new DOMException("storage is off", "SecurityError");
     },
   });"""
+
+CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
+  ... on UserCreated { invitationToken } } }"""
+# What a program that reads mails makes of a link, with the token in place of T.
+LINKS = ["%23/invitation/T", "#/invitation/T%", "#/invitation/T).", "#%2Finvitation%2FT?utm=1"]
+NO_VIEWS = ["#/slot/%", "#/slot/%E0%A4%A", "#/campaign/).", "#/constructor", "#/__proto__/x"]
+# Other values than a page stores, by the kind of its storage and by their keys.
+STORED = ("session", "week", "stars"), ("pending", "back", "signIn.x")
+BROKEN = ["{", "null", "5", '"x"', "[]", "{}", "USER"]
 
 
 async def set_role(board: Board, user: Student, role: str) -> None:
@@ -238,6 +249,63 @@ async def test_a_refused_operation_says_that_the_role_was_taken(board: Board) ->
     await page.get_by_role("button", name="Create").click()
     await shown(page, "This is for organizers.").wait_for()
     await expect(page.get_by_role("link", name="Organize")).to_have_count(0)
+
+
+async def test_a_link_that_a_program_damaged_still_opens_the_form(board: Board) -> None:
+    created = await board.organizer.execute(CREATE, input={"name": "Ada", "email": new_email()})
+    context = await board.context()
+    for link in LINKS:
+        page = await board.open(context, link.replace("T", created["invitationToken"]))
+        await shown(page, "Ada").wait_for()
+        await page.get_by_label("New password").wait_for()
+        assert page.url.endswith("/board#/invitation")
+        await page.close()
+    page = await board.open(context, LINKS[1].replace("T", created["invitationToken"][:-1]))
+    await shown(page, "This link was used before or has ended.").wait_for()
+
+
+async def test_a_link_to_what_is_not_there_breaks_no_page(board: Board) -> None:
+    page = await board.open(await board.context())
+    for link in NO_VIEWS:
+        await page.goto(f"/board{link}")
+        name = "Courses" if "_" in link or "con" in link else "nothing here"
+        await page.locator("main").get_by_text(name).first.wait_for()
+
+
+async def test_values_that_no_page_stores_break_no_page(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    page = await board.open(await board.context(student), course.address)
+    user = await student.fetch_user_id()
+    whole = json.dumps({"user": user, "requests": {"x": None}, "codes": {}, "bookings": [{}]})
+    for value in BROKEN:
+        for kind, keys in zip(("localStorage", "sessionStorage"), STORED, strict=True):
+            for key in keys:
+                given = [f"slotlock.{key}", value.replace("USER", whole)]
+                await page.evaluate(f"([key, value]) => {kind}.setItem(key, value)", given)
+        for address, text in ((course.address, "12 of 12 free"), ("#/week", "My week")):
+            await page.goto(f"/board{address}")
+            await page.reload()
+            await page.locator("main").get_by_text(text).wait_for()
+            await expect(page.locator("header .me")).to_have_text("Mia")
+
+
+async def test_a_dark_page_is_printed_in_dark_letters_on_white(board: Board) -> None:
+    course = await board.course()
+    page = await board.open(await board.context(), course.address)
+    await course.row(page).wait_for()
+    color = "selector => getComputedStyle(document.querySelector(selector)).color"
+    for scheme in ("system", "dark"):
+        await page.evaluate(
+            "scheme => { document.documentElement.dataset.scheme = scheme }", scheme
+        )
+        dark = {}
+        for media in ("screen", "print"):
+            await page.emulate_media(media=media, color_scheme="dark")
+            dark[media] = [
+                max(map(int, re.findall(r"\d+", await page.evaluate(color, each)))) < 128
+                for each in ("h1", ".slot .what", ".slot .left")
+            ]
+        assert dark == {"screen": [False] * 3, "print": [True] * 3}, scheme
 
 
 async def test_a_slot_that_is_cancelled_while_the_page_asks_says_so(board: Board) -> None:

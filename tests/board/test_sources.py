@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from graphql import validate
+from graphql import GraphQLEnumType, validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
 from slotlock.api.board.documents import BOARD_DIR
@@ -12,8 +12,10 @@ from slotlock.api.board.endpoint import ALONE, START, board_files, is_module
 from slotlock.api.board.modules import merged_modules
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.users.import_problems import ImportProblem
+from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.board.sources import (
+    CODES,
     LANGUAGES,
     MODULES,
     OPERATIONS,
@@ -43,6 +45,11 @@ BROWSER_NAMES = {
     *("performance", "removeEventListener", "requestAnimationFrame", "scrollBy", "scrollTo"),
     *("self", "sessionStorage", "setInterval", "setTimeout"),
 }
+CAPITALS = re.compile(r'"([A-Z][A-Z\d]*(?:_[A-Z\d]+)*)"')
+COMMENTS = re.compile(r"/\*.*?\*/|^\s*//[^\n]*", re.DOTALL | re.MULTILINE)
+# Words in capitals that the schema does not know: the codes of requests without data, and others.
+REQUEST_CODES = {*map(str, ErrorCode), "OFFLINE", "OVERLOADED", "OTHER_USER", "BROKEN"}
+OTHER_CAPITALS = {"GET", "POST", "UTC", "Y", "Z", "ONE"}
 DECLARATION = r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)"
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|text/html|document\.write"
@@ -92,6 +99,18 @@ def test_every_language_has_every_text_with_its_variables(language: str) -> None
         forms = set(text) if isinstance(text, dict) else {"other"}
         has_forms = isinstance(english[key], dict)
         assert forms == (PLURAL_FORMS[language] if has_forms else {"other"}), key
+
+
+def test_every_value_that_a_module_compares_with_exists_in_the_schema() -> None:
+    types = executable_schema.type_map
+    enums = [each for each in types.values() if isinstance(each, GraphQLEnumType)]
+    known = {value for each in enums for value in each.values}
+    known |= {*CODES.values()} | REQUEST_CODES | OTHER_CAPITALS
+    for name, text in MODULES.items():
+        code = COMMENTS.sub("", text)
+        assert {each for each in CAPITALS.findall(code) if each not in known} == set(), name
+        named = re.findall(r'__typename [!=]== "(\w+)"|case "(\w+)":', code)
+        assert {each for pair in named for each in pair if each} - set(types) == set(), name
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -1,7 +1,7 @@
 // @ts-check
 /** The frame of the page, and which view it shows: `#/week` shows views/week.js. */
 import { drawWith, h, patch, redraw } from "./kernel.js";
-import { hasSession, keepSession, me, onSession, resumeSession, run } from "./client.js";
+import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSession, run, storeUser } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { showScheme } from "./scheme.js";
 import { tab } from "./storage.js";
@@ -55,6 +55,8 @@ export const site = { name: "slotlock", ...JSON.parse(document.querySelector("me
 /** @type {View | null} */
 let view = null;
 let shownAddress = "";
+/** The id of the user whom it is shown to. @type {string | undefined} */
+let shownTo;
 /** Whether a view can write anything yet. */
 let hasTexts = false;
 /** Whether the view stands for one that only organizers see. */
@@ -103,16 +105,16 @@ function barred() {
   return { title: () => t("tab.organizer"), render };
 }
 
-/** Return the address of the view, its name, and the part that it shows. */
+/** Return the address of the view, its name, and the part that it shows. Programs add signs to links, and escape others. */
 function addressed() {
-  const address = location.hash.replace(/^#\/?/, "");
+  const [address] = /** @type {RegExpExecArray} */ (/^[\w/-]*/.exec(location.hash.replace(/%[0-7][\da-f]/gi, decodeURIComponent).replace(/^\W+/, "")));
   const [name, ...rest] = address.split("/");
   return { address, name, part: rest.join("/") };
 }
 
 /** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
 async function load(name) {
-  if (!FOR_ORGANIZERS.includes(name)) return VIEWS[name] ?? openCampaigns;
+  if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : openCampaigns;
   const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
   return views[name];
 }
@@ -121,13 +123,15 @@ async function load(name) {
 async function show() {
   const { address, name, part } = addressed();
   const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && !me);
-  if (address === shownAddress && isForOthers === isBarred && view) return;
+  const isOfOther = shownTo && shownTo !== me?.id;
+  if (address === shownAddress && isForOthers === isBarred && view && !isOfOther) return;
+  shownTo = undefined;
   shownAddress = address;
   isBarred = isForOthers;
   try {
     const open = isForOthers ? barred : await load(name).catch(missing);
     const before = location.hash;
-    const opened = open(decodeURIComponent(part));
+    const opened = open(part);
     if (address !== shownAddress || isForOthers !== isBarred) {
       opened.leave?.();
       return; // somebody went on meanwhile
@@ -136,6 +140,7 @@ async function show() {
     if (location.hash !== before) shownAddress = addressed().address;
     view?.leave?.();
     view = opened;
+    shownTo = me?.id;
     brokenId = "";
     scrollTo(0, 0);
     redraw();
@@ -161,11 +166,23 @@ function drawPage() {
   patch(document.body, [
     h("a", { class: "skip", href: "#main", onclick: skip }, t("skip")),
     bar(),
+    whoGoesOn(),
     h("main", { id: "main", tabindex: -1, class: view.width ?? "" }, brokenId ? broken() : view.render()),
     legal(),
     h("p", { id: "status", class: "vh", role: "status", "data-own": true }),
   ]);
   if (focused && !focused.isConnected) focusNear(places);
+}
+
+/** Say who is signed in here now, if that is not whom the page shows, and ask who goes on. */
+function whoGoesOn() {
+  const signIn = () => {
+    adopt(null);
+    signInFirst();
+  };
+  const ask = (/** @type {any[]} */ ...content) => h("div", { class: "notice wait asks", role: "alert", "data-key": "who" }, content);
+  if (newcomer) return ask(icon("person"), h("p", null, t("who.new", newcomer), me && t("who.shown", me)), h("div", { class: "row" }, button("", t("who.goOn", newcomer), goOn), me && button("second", t("who.signIn"), signIn)));
+  return isEnding && ask(icon("warning"), h("p", null, t("who.isEnding")));
 }
 
 /** @param {Element | null} element @returns {Element[]} from its parent to the page */
@@ -246,7 +263,7 @@ async function useLanguage() {
   await loadTexts(me?.locale);
   if (!me || me.locale) return;
   me.locale = language;
-  run("updateMe", { locale: language }).then(keepSession, () => null);
+  run("updateMe", { locale: language }).then(storeUser, () => null);
 }
 
 async function start() {

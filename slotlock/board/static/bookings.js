@@ -52,8 +52,7 @@ function changed(slotId, change, booking) {
 
 /** Requests without an answer, of the person who sent them. @returns {Record<string, any>} */
 function pending() {
-  const stored = JSON.parse(tab.get(STORED_REQUESTS) ?? "{}");
-  return stored.user === me?.id ? stored.requests : {};
+  return tab.read(STORED_REQUESTS, ({ user, requests }) => user === me?.id && Object.values(requests).every((each) => each.key) && requests) ?? {};
 }
 
 /** @param {string} slotId @param {any} request or null once it has an answer */
@@ -66,7 +65,10 @@ function remember(slotId, request) {
 
 /** Ask again what had no answer before a reload, or forget what somebody else asked. */
 function resume() {
-  if (!me) return deciding.clear();
+  if (!me) {
+    deciding.clear();
+    return refused.clear();
+  }
   for (const [slotId, request] of Object.entries(pending())) {
     if (!deciding.has(slotId)) decide(slotId, request);
   }
@@ -88,7 +90,7 @@ async function decide(slotId, request) {
     remember(slotId, request);
     const answer = (await run(name, { input }))[name];
     state.isLost = false;
-    return answer.__typename === "Ticket" ? followTicket(answer, state) : answer;
+    return answer.__typename === "Ticket" ? followTicket(slotId, answer, state) : answer;
   });
   if (!result) return;
   if (result.code === "QUEUE_ONLY" && name === "bookSlot") return decide(slotId, { ...request, name: "requestBooking" });
@@ -110,14 +112,16 @@ async function sendForSlot(slotId, send) {
   deciding.set(slotId, state);
   refused.delete(slotId);
   redraw();
+  const isWanted = () => deciding.get(slotId) === state;
   const result = await sendUntilAnswered(() => send(state), {
-    isWanted: () => deciding.get(slotId) === state,
+    isWanted,
     onTrouble: (code) => {
       state.isLost = code === "OFFLINE";
       redraw();
     },
   });
-  if (result) deciding.delete(slotId);
+  if (!isWanted()) return null;
+  deciding.delete(slotId);
   return result;
 }
 
@@ -128,18 +132,18 @@ function refuse(slotId, title, refusal) {
   say(`${title}: ${reason(refusal)}`);
 }
 
-/** Wait for the outcome of a ticket. @param {any} ticket @param {Deciding} state @returns {Promise<any>} */
-function followTicket(ticket, state) {
+/** Wait for the outcome of a ticket, or until it is not wanted any more. @param {string} slotId @param {any} ticket @param {Deciding} state @returns {Promise<any>} */
+function followTicket(slotId, ticket, state) {
   state.ticketId = ticket.id;
   return new Promise((resolve) => {
     /** @param {any} latest */
     const note = (latest) => {
       state.position = latest?.position ?? null;
       redraw();
-      if (!latest || latest.status === "QUEUED") return;
+      if (deciding.get(slotId) === state && (!latest || latest.status === "QUEUED")) return;
       clearInterval(timer);
       end();
-      resolve(latest.outcome ?? { code: latest.status === "LOST" ? "QUEUE_FULL" : "CANCELLED" });
+      resolve(latest?.outcome ?? { code: latest?.status === "LOST" ? "QUEUE_FULL" : "CANCELLED" });
     };
     // The socket may be refused: ask as well.
     const timer = setInterval(() => run("ticket", { id: ticket.id }).then((data) => note(data.ticket), () => null), POLL_MS);

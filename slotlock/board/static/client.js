@@ -45,6 +45,10 @@ function failed(caught) {
 
 /** The signed-in user, null for nobody, undefined while that is unknown. @type {any} */
 export let me;
+/** Who has the session of this browser, while this page shows somebody else, or nobody. @type {any} */
+export let newcomer = null;
+/** Whether the server does not know yet that somebody signed out here. */
+export let isEnding = false;
 let accessToken = "";
 /** When the access token was new, by the clock of the device. */
 let newAt = 0;
@@ -78,9 +82,19 @@ export function onSession(listener) {
   return () => sessionListeners.delete(listener);
 }
 
-/** Whether this browser has a session, also while no network can confirm it. */
+/** Whether this page has a session, also while no network can confirm it. */
 export function hasSession() {
-  return local.get(REFRESH_TOKEN) !== null;
+  return me !== null && local.get(REFRESH_TOKEN) !== null;
+}
+
+/** Return the session as the tab stored it that began or continued it last. */
+function stored() {
+  return local.read(SESSION, (kept) => kept.user.id && kept.accessToken && kept);
+}
+
+/** Return the id of the user of this page, also while no network can confirm the session. */
+export function userId() {
+  return (me === undefined ? stored()?.user : me)?.id;
 }
 
 /** Return the header that names the session. */
@@ -88,23 +102,58 @@ export function authorization() {
   return accessToken && `Bearer ${accessToken}`;
 }
 
-/** Begin a session, continue it with a new token, or end it with null. @param {any} session @param {number} [at] when its token was new */
-export function setSession(session, at = Date.now()) {
+/** Begin a session in this browser, continue it with new tokens, or end it with null. @param {any} session */
+export function setSession(session) {
+  store(session);
+  adopt(session);
+}
+
+/** Store a session for all tabs, or remove it. Its user comes first, so that no tab takes its token for that of another user. @param {any} session @param {number} [at] */
+function store(session, at = Date.now()) {
+  const { refreshToken, ...others } = session ?? {};
+  // While the language of the user is open, the next page asks for the session.
+  if (session) local.set(SESSION, JSON.stringify({ ...others, newAt: others.user.locale ? at : 0 }));
+  else local.remove(SESSION);
+  if (refreshToken) local.set(REFRESH_TOKEN, refreshToken);
+  else if (!session) local.remove(REFRESH_TOKEN);
+}
+
+/** Store that the user has a language. */
+export function storeUser() {
+  noteStored();
+  if (me && !newcomer) store({ accessToken, user: me }, newAt);
+}
+
+/**
+ * Show the user of a session, nobody with null, or with undefined that it is not known yet who is there. Nobody is
+ * between two users, so that nothing of the first one stays.
+ * @param {any} session @param {number} [at] when its token was new
+ */
+export function adopt(session, at = Date.now()) {
+  if (me && session && me.id !== session.user.id) adopt(null);
   const before = JSON.stringify(me);
   accessToken = session?.accessToken ?? "";
   newAt = at;
-  me = session?.user ?? null;
-  if (session) local.set(REFRESH_TOKEN, session.refreshToken);
-  else local.remove(REFRESH_TOKEN);
-  keepSession();
+  me = session && session.user;
+  noteStored();
   if (JSON.stringify(me) === before) return;
   for (const listener of sessionListeners) listener();
 }
 
-/** Store the session, unless the language of its user is still open. */
-export function keepSession() {
-  if (me?.locale) local.set(SESSION, JSON.stringify({ accessToken, user: me, newAt }));
-  else local.remove(SESSION);
+/** Note who has the session of this browser now: another tab may have begun another one, or ended it. */
+function noteStored() {
+  if (me && local.get(REFRESH_TOKEN) === null) return adopt(null);
+  const user = me === undefined ? null : stored()?.user;
+  const found = user && user.id !== me?.id ? user : null;
+  if (found?.id !== newcomer?.id) redraw();
+  newcomer = found;
+}
+addEventListener("storage", noteStored);
+
+/** Stop if this page does not show the user any more, or this browser has the session of another one. @param {string | undefined} id */
+function mustBe(id) {
+  noteStored();
+  if (id && (newcomer || me?.id !== id)) throw new RequestError(me ? "OTHER_USER" : "UNAUTHENTICATED");
 }
 
 /** Return the address where somebody begins: organizers with their campaigns. */
@@ -114,44 +163,61 @@ export function home() {
 
 /** Continue the session of this browser, if it has one: at once, if its access token is young. */
 export async function resumeSession() {
-  const refreshToken = local.get(REFRESH_TOKEN);
-  const kept = JSON.parse(local.get(SESSION) ?? "null");
+  const kept = hasSession() && stored();
   const ageMs = Date.now() - kept?.newAt;
-  if (refreshToken && ageMs >= 0 && ageMs < YOUNG_MS) {
-    setSession({ ...kept, refreshToken }, kept.newAt);
+  if (ageMs >= 0 && ageMs < YOUNG_MS) {
+    adopt(kept, kept.newAt);
     return recheckSession();
   }
-  try {
-    if (!hasSession() || !(await refresh())) setSession(null);
-  } catch {
-    me = null; // no network: the session may continue later
-    setTimeout(resumeSession, 5000);
-  }
+  await refresh().catch(() => null);
+  // Without a network, the session may continue later.
+  if (me === undefined) setTimeout(() => me === undefined && resumeSession(), 5000);
+}
+
+/** Show the user whose session this browser has, instead of the one that the page shows. */
+export function goOn() {
+  adopt(undefined);
+  return resumeSession();
 }
 
 /** Ask for the session anew: it may have ended, or its user may have another role. */
 export async function recheckSession() {
-  if (accessToken && !(await refresh().catch(() => true))) setSession(null);
+  if (accessToken) await refresh().catch(() => null);
 }
 
-/** Sign out here, or end the session here that has ended elsewhere. @param {boolean} [isEnded] */
-export async function signOut(isEnded = false) {
-  if (!isEnded) await run("logout").catch(() => null);
-  setSession(null);
+/** Sign out here at once, and on the server as soon as it answers. */
+export async function signOut() {
+  const used = authorization();
+  const refreshToken = newcomer ? null : local.get(REFRESH_TOKEN);
+  if (newcomer) adopt(null);
+  else setSession(null);
+  const end = async () => {
+    const renewed = refreshToken && (await post("refreshSession", { refreshToken }, "")).refreshSession.accessToken;
+    return post("logout", {}, renewed ? `Bearer ${renewed}` : used);
+  };
+  await sendUntilAnswered(end, { isWanted: () => true, onTrouble: () => noteEnding(true) });
+  noteEnding(false);
 }
 
-/** @type {Promise<boolean> | null} */
+/** @param {boolean} isIt */
+function noteEnding(isIt) {
+  isEnding = isIt;
+  redraw();
+}
+
+/** @type {Promise<void> | null} */
 let refreshing = null;
 
-/** Exchange the refresh token; one tab at a time, as each token is valid once. */
+/** Continue the session of this browser with new tokens, or end it here if it has ended; one tab at a time, as each token is valid once. */
 function refresh() {
   refreshing ??= withLock(async () => {
-    const refreshToken = local.get(REFRESH_TOKEN);
-    if (!refreshToken) return false;
-    const { refreshSession } = await post("refreshSession", { refreshToken }, "");
-    if (refreshSession.__typename !== "Session") return false;
-    setSession(refreshSession);
-    return true;
+    const [shown, refreshToken] = [me, local.get(REFRESH_TOKEN)];
+    const answer = refreshToken && (await post("refreshSession", { refreshToken }, "")).refreshSession;
+    const session = answer?.user ? answer : null;
+    // Somebody may have signed in or out in another tab meanwhile: what that stored stays.
+    if (local.get(REFRESH_TOKEN) === refreshToken) store(session);
+    if (me === shown && (!me || !session || me.id === session.user.id)) adopt(session);
+    else noteStored();
   }).finally(() => {
     refreshing = null;
   });
@@ -169,19 +235,28 @@ function withLock(task) {
  * @param {Record<string, any>} [variables]
  * @returns {Promise<any>}
  */
-export async function run(name, variables = {}) {
+export function run(name, variables = {}) {
+  return asMe((token) => post(name, variables, token));
+}
+
+/**
+ * Send a request as the user that this page shows, again with a new token if its own has ended, but never as another user.
+ * @template T @param {(token: string) => Promise<T>} send with the header that names the session
+ * @returns {Promise<T>}
+ */
+export async function asMe(send) {
+  const id = me?.id;
+  mustBe(id);
   const used = authorization();
   try {
-    return await post(name, variables, used);
+    return await send(used);
   } catch (error) {
     if (!(error instanceof RequestError) || !used) throw error;
     if (error.code === "FORBIDDEN") recheckSession();
     if (error.code !== "UNAUTHENTICATED") throw error;
-    if (authorization() === used && !(await refresh())) {
-      await signOut(true);
-      throw error;
-    }
-    return post(name, variables, authorization());
+    if (authorization() === used) await refresh();
+    mustBe(id);
+    return send(authorization());
   }
 }
 
@@ -234,18 +309,19 @@ export function newKey() {
 }
 
 /**
- * Send a request with its key until there is an answer that stays, however often that is lost.
+ * Send a request with its key until there is an answer that stays, however often that is lost; but never as another user.
  * @param {() => Promise<any>} send returns the result: one with a `code` did not work
  * @param {{isWanted: () => boolean, onTrouble: (code: string) => void, codes?: Set<string>}} caller with the codes after which it is sent again
  * @returns {Promise<any>} the result, or null if it is not wanted any more
  */
 export async function sendUntilAnswered(send, { isWanted, onTrouble, codes = PASSING }) {
+  const id = me?.id;
   for (let attempt = 0; ; attempt += 1) {
     const result = await send().catch(failed);
     if (!codes.has(result.code)) return result;
     onTrouble(result.code);
     const pauseMs = Math.min(PAUSE_MS[0] * 2 ** attempt, PAUSE_MS[1]) * (0.5 + Math.random());
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, result.retryAfterMs ?? 0)));
-    if (!isWanted()) return null;
+    if (!isWanted() || (id && me?.id !== id)) return null;
   }
 }

@@ -1,9 +1,11 @@
 // @ts-check
 /** What a person needs at the door without a network: the last week that was read, with its codes. */
-import { hasSession, me, onSession } from "./client.js";
-import { local } from "./storage.js";
+import { me, onSession, userId } from "./client.js";
+import { local, tab } from "./storage.js";
 
 const STORED_WEEK = "slotlock.week";
+/** What the names of the lists begin with that the door of a course keeps. */
+export const STORED_DOORS = "slotlock.door.";
 
 /** Keep the week of the signed-in person. @param {{user: string}} week */
 export function keepWeek(week) {
@@ -12,8 +14,7 @@ export function keepWeek(week) {
 
 /** Return the week that was kept, or null if it is another person's. */
 export function keptWeek() {
-  const week = JSON.parse(local.get(STORED_WEEK) ?? "null");
-  return week && hasSession() && (!me || me.id === week.user) ? week : null;
+  return local.read(STORED_WEEK, (week) => week.user === userId() && week.codes && [...week.bookings, ...week.entries].every(({ slot }) => slot.meetings.length) && week);
 }
 
 /** Return what is kept of one's own course, with the code. @param {string} slotId */
@@ -25,5 +26,7 @@ export function keptSlot(slotId) {
 
 // On a shared device, nothing of a person stays after they signed out.
 onSession(() => {
-  if (!me && !hasSession()) local.remove(STORED_WEEK);
+  if (me) return;
+  if (!keptWeek()) local.remove(STORED_WEEK);
+  tab.removeAll(STORED_DOORS);
 });

@@ -136,7 +136,7 @@ const STARS = "slotlock.stars";
 
 /** Return the ids of the courses that were starred in this browser. @returns {Set<string>} */
 export function stars() {
-  return new Set(JSON.parse(local.get(STARS) ?? "[]"));
+  return local.read(STARS, (ids) => new Set(ids)) ?? new Set();
 }
 
 /** Return a button that stars a course before the opening. @param {any} slot */

@@ -1,6 +1,6 @@
 // @ts-check
 /** Subscriptions over one socket (graphql-transport-ws), which connects again by itself. */
-import { authorization, documentId, onSession, recheckSession, reloadIfOutdated } from "./client.js";
+import { authorization, documentId, me, onSession, recheckSession, reloadIfOutdated } from "./client.js";
 
 const MAX_FAILURES = 3;
 const RETRY_AFTER_GIVING_UP_MS = 60_000;
@@ -158,10 +158,10 @@ function notify() {
 }
 
 // The socket names its user once: another user needs another one.
-let usedBy = authorization();
+let usedBy = me?.id;
 onSession(() => {
-  if (usedBy.slice(0, 7) === authorization().slice(0, 7)) return;
-  usedBy = authorization();
+  if (usedBy === me?.id) return;
+  usedBy = me?.id;
   close();
   connect();
 });

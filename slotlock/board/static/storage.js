@@ -19,6 +19,19 @@ class Stored {
     }
   }
 
+  /**
+   * Return what a function makes of a value that was stored as JSON, or null if there is none that it can use: a person
+   * or an older page may have stored another one.
+   * @template T @param {string} key @param {(value: any) => T} use @returns {T | null}
+   */
+  read(key, use) {
+    try {
+      return use(JSON.parse(this.get(key) ?? "null")) || null;
+    } catch {
+      return null;
+    }
+  }
+
   /** @param {string} key @param {string} value */
   set(key, value) {
     try {

@@ -1,6 +1,6 @@
 // @ts-check
 /** Pages of a list read to their end, and the newest state of the slots that a view shows. */
-import { lostAt, run } from "./client.js";
+import { codeOf, lostAt, run } from "./client.js";
 import { redraw } from "./kernel.js";
 import { hasGivenUp, isLive, onConnection, onMissed, subscribe } from "./socket.js";
 import { forgetServerTime, now } from "./clock.js";
@@ -100,8 +100,7 @@ class LiveList {
       for (const [at, change] of this.changes.values()) if (at > readFrom) change();
       this.watch();
     } catch (error) {
-      this.error = /** @type {any} */ (error).code ?? "INTERNAL";
-      if (!(/** @type {any} */ (error).code)) throw error;
+      this.error = codeOf(error);
     } finally {
       redraw();
       this.schedule();

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import pytest
 from playwright.async_api import (
     Browser,
     BrowserContext,
@@ -35,6 +36,8 @@ LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
 } }"""
 PASSWORD = "correct horse battery staple"
 OPEN_STATES = ("open", "almost")
+# The values of a parameter that says whether pages have the guards of the test.
+GUARDED = [pytest.param(True, id="guarded"), pytest.param(False, id="control")]
 
 
 class Student(BookingClient):

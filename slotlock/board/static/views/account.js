@@ -1,13 +1,13 @@
 // @ts-check
 /** My account: language, colors, teams, sessions, password, my data, and the way out. */
 import { reason } from "../bookings.js";
-import { authorization, codeOf, lostAt, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
+import { RequestError, asMe, codeOf, hasSession, lostAt, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
 import { go, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
-import { LANGUAGES, chooseLanguage, deviceZone, language, listOf, t } from "../text.js";
+import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { begin, providerName } from "./signon.js";
 
 /** @param {string} [code] that was mailed to the address of the account */
@@ -223,18 +223,25 @@ export function openAccount(code) {
   async function download() {
     delete answers.data;
     try {
-      const response = await fetch("/personal-data", { headers: { Authorization: authorization() }, cache: "no-store" });
-      if (!response.ok) throw new Error(String(response.status));
-      saveFile("personal-data.json", await response.blob());
+      saveFile("personal-data.json", await asMe(async (token) => {
+        const response = await fetch("/personal-data", { headers: { Authorization: token }, cache: "no-store" });
+        if (!response.ok) throw new RequestError(response.status === 401 ? "UNAUTHENTICATED" : "INTERNAL");
+        return response.blob();
+      }));
     } catch {
       answers.data = { kind: "stop", text: t("account.dataFailed") };
     }
     redraw();
   }
 
+  const signOutButton = () => h("div", null, button("final", t("account.signOut"), () => {
+    signOut();
+    go("#/");
+  }));
+
   function render() {
-    if (!me) return [h("h1", null, t("tab.account")), code && notice("wait", "person", t("account.confirmSignIn")), looks(), h("div", null, h("a", { class: "btn", href: "#/signin", onclick: remember }, t("tab.signin")))];
-    if (!account) return [h("h1", null, t("tab.account")), error ? failure(error, load) : bones(4)];
+    if (!me) return [h("h1", null, t("tab.account")), code && notice("wait", "person", t("account.confirmSignIn")), looks(), hasSession() ? [notice("wait", "warning", errorText("OFFLINE")), signOutButton()] : h("div", null, h("a", { class: "btn", href: "#/signin", onclick: remember }, t("tab.signin")))].flat();
+    if (!account) return [h("h1", null, t("tab.account")), error ? failure(error, load) : bones(4), signOutButton()];
     return [
       h("div", { class: "stack tight" }, h("h1", null, account.me.name), h("p", { class: "soft" }, [loginName(), ...(account.me.groups ?? [])].filter(Boolean).join(" · "))),
       looks(),
@@ -245,10 +252,7 @@ export function openAccount(code) {
       site.sendsMail && mails(),
       account.me.hasPassword && password(),
       section("data", h("p", null, t("account.dataHelp")), h("div", null, button("second", t("account.download"), download))),
-      h("div", null, button("final", t("account.signOut"), async () => {
-        await signOut();
-        go("#/");
-      })),
+      signOutButton(),
     ];
   }
 

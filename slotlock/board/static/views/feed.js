@@ -1,6 +1,6 @@
 // @ts-check
 /** The calendar feed: an address by which a calendar app follows one's bookings. */
-import { run } from "../client.js";
+import { codeOf, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, button, failure, field, icon, section } from "../parts.js";
 import { dayOf, deviceZone, t } from "../text.js";
@@ -21,7 +21,7 @@ export function calendarFeed() {
       const data = await run(name);
       feed = name === "revokeCalendarFeed" ? null : data[name];
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      error = codeOf(caught);
     }
     redraw();
   }

@@ -45,7 +45,7 @@ let isLinkRequired = false;
 /** Take what this tab remembers, which another page must not use again. */
 function takePending() {
   const key = PENDING + returned.get("state");
-  begun = JSON.parse(tab.get(key) ?? "null");
+  begun = tab.read(key, (kept) => kept.verifier && kept);
   tab.remove(key);
 }
 
@@ -67,7 +67,7 @@ async function finishSignOn() {
   redraw();
   const operation = begun.userId ? "linkSignIn" : "finishSignIn";
   const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss") };
-  const result = await sendUntilAnswered(() => run(operation, variables).then((data) => data[operation]), { isWanted: () => true, onTrouble: () => say(t("signin.busy")), codes: BUSY });
+  const result = (await sendUntilAnswered(() => run(operation, variables).then((data) => data[operation]), { isWanted: () => true, onTrouble: () => say(t("signin.busy")), codes: BUSY })) ?? { code: "OTHER_USER" };
   if (!result.__typename) {
     error = result.code;
     return redraw();

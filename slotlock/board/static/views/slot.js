@@ -134,7 +134,7 @@ export function openSlot(part) {
       "section",
       { class: "sheet stack", "aria-labelledby": "yours", "data-key": "place", tabindex: -1 },
       h("h2", { id: "yours" }, icon("tick", "good"), " ", t("slot.yours")),
-      attendance === "PRESENT" && h("p", null, t("slot.present")),
+      attendance === "CHECKED_IN" && h("p", null, t("slot.present")),
       !isOver && checkInQr && checkInCodeFigure(slot.myBooking, slot.title),
       !isOver && cutoff > now() && bookingActions(slot, slot.myBooking.calendarUrl, !isSwapping, () => cancel(slot)),
       !isOver && h("p", { class: "small soft" }, cutoff > now() ? t("slot.cancelUntil", { time: recent(cutoff, slot.timeZone) }) : t("refusal.CUTOFF_PASSED")),

@@ -3,7 +3,7 @@
 import { deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { say } from "../app.js";
 import { isExact, now } from "../clock.js";
-import { me, run } from "../client.js";
+import { codeOf, me, run } from "../client.js";
 import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
 import { bones, checkbox, dashes, failure, freshness, icon, notice, searchField, section } from "../parts.js";
@@ -40,7 +40,7 @@ export function openSlots(campaignId) {
       ({ campaign } = await run("campaign", { id: campaignId }));
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      error = codeOf(caught);
       if (!campaign) again = setTimeout(load, READS_SPREAD_MS * (0.5 + Math.random()));
     }
     redraw();

@@ -2,7 +2,7 @@
 /** My week: the next code, the meetings of a week, and the calendar that follows them. */
 import { cancel, cancelUntil, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { now } from "../clock.js";
-import { hasSession, me, run } from "../client.js";
+import { codeOf, hasSession, me, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
 import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice } from "../parts.js";
@@ -35,16 +35,17 @@ export function openWeek() {
 
   async function readOnce() {
     if (!me) return redraw();
-    if (week?.user !== me.id) week = null;
+    const user = me.id;
+    if (week?.user !== user) week = null;
     try {
       const [bookings, entries] = await Promise.all([readAll("myWeek", {}, "myBookings"), readAll("myWaitlistEntries", {}, "myWaitlistEntries")]);
       const codes = await readCodes(bookings ?? [], week?.codes ?? {});
       if (isLeft) return;
-      week = { user: me.id, bookings: bookings ?? [], entries: entries ?? [], codes, readAt: Date.now() };
+      week = { user, bookings: bookings ?? [], entries: entries ?? [], codes, readAt: Date.now() };
       keepWeek(week);
       error = "";
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      error = codeOf(caught);
     }
     redraw();
   }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Wishes of a draw: ranking them with buttons, and later what became of each and why. */
 import { say, signInFirst } from "../app.js";
-import { me, onSession, run } from "../client.js";
+import { codeOf, me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
 import { opening } from "../rows.js";
@@ -40,6 +40,8 @@ export function openWishes(campaignId) {
   let problem = "";
   let text = "";
   let version = 0;
+  /** Whose wishes these are: this view ends after somebody else has signed in. @type {string | undefined} */
+  let owner;
   /** @type {any} */
   let timer;
 
@@ -53,7 +55,7 @@ export function openWishes(campaignId) {
       if (!version) ranked = (data.myWishes?.ranked ?? []).map((/** @type {any} */ each) => each.slotId);
       if (!version && data.myWishes) teamId = teams().find((each) => areSame(membersOf(each), data.myWishes.userIds))?.id ?? "";
     } catch (caught) {
-      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      error = codeOf(caught);
     }
     redraw();
   }
@@ -70,6 +72,7 @@ export function openWishes(campaignId) {
   function change(next, said) {
     ranked = next;
     version += 1;
+    owner = me?.id;
     state = "saving";
     say(said);
     clearTimeout(timer);
@@ -78,6 +81,7 @@ export function openWishes(campaignId) {
   }
 
   async function send() {
+    if (owner !== me?.id) return;
     const sent = version;
     problem = "";
     try {
@@ -91,7 +95,7 @@ export function openWishes(campaignId) {
       if (result.code) problem = result.fields ? result.fields.map(problemText).join(" ") : t(`refusal.${result.code}`);
     } catch (caught) {
       if (sent !== version) return;
-      problem = errorText(String(/** @type {any} */ (caught).code));
+      problem = errorText(codeOf(caught));
     }
     state = problem ? "" : "saved";
     version = problem ? version : 0;

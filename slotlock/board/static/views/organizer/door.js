@@ -2,8 +2,9 @@
 /** The door of a slot: who comes in, by code, hand scanner or name. Without a slot, those of today. */
 import { reason } from "../../bookings.js";
 import { now } from "../../clock.js";
-import { codeOf, me, onSession, run } from "../../client.js";
+import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
+import { STORED_DOORS } from "../../offline.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, whose } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { tab } from "../../storage.js";
@@ -17,18 +18,12 @@ import { whenOf } from "./forms/localtime.js";
 import { choice } from "./parts.js";
 import { about } from "./people/parts.js";
 
-const STORED = "slotlock.door.";
 const READ_DOOR_AGAIN_MS = 10_000;
 const SLOW_MS = 300;
 /** A check-in code: base32, see `checkInCode`. */
 const CODE = /^[a-z2-7]{56}$/i;
 /** The icons of the verdicts. @type {Record<string, string>} */
 const ICONS = { none: "code", yours: "tick", wait: "warning", stop: "cross" };
-
-/** The lists that this browser keeps for a door without a network are those of the person who read them. */
-onSession(() => {
-  if (!me) tab.removeAll(STORED);
-});
 
 /** @param {string} slotId */
 export function openDoor(slotId) {
@@ -38,7 +33,7 @@ export function openDoor(slotId) {
 /** @param {string} slotId */
 function openDoorOf(slotId) {
   /** The `slot`, the `meeting` of it and its `roster`, and when they were read: `readAt`. @type {any} */
-  let known = JSON.parse(tab.get(STORED + slotId) ?? "null");
+  let known = tab.read(STORED_DOORS + slotId, (kept) => kept.slot.meetings.length && kept.meeting.startTime && kept.roster.every((/** @type {any} */ each) => each.user.groups) && kept);
   let error = "";
   /** The start of the meeting that somebody chose. */
   let chosen = "";
@@ -76,7 +71,7 @@ function openDoorOf(slotId) {
   function keep(next) {
     const isFirst = !known;
     known = next;
-    tab.set(STORED + slotId, JSON.stringify(next));
+    tab.set(STORED_DOORS + slotId, JSON.stringify(next));
     if (isFirst) setTimeout(focusField, 100);
   }
 
@@ -126,7 +121,8 @@ function openDoorOf(slotId) {
     }, SLOW_MS);
     clearField();
     const { slot, meeting, roster } = known;
-    const booking = roster.find((/** @type {any} */ each) => (who.code ? each.checkInCode === who.code.toUpperCase() : each.id === who.bookingId));
+    const code = who.code?.toUpperCase();
+    const booking = roster.find((/** @type {any} */ each) => (code ? [code, swapped(code)].includes(each.checkInCode) : each.id === who.bookingId));
     const input = { ...who, slotId, meetingStartTime: meeting.startTime };
     const next = await send("checkIn", { input }, booking, (result) => verdictOf(result, meeting.startTime, slot.timeZone, count()));
     clearTimeout(slow);
@@ -299,6 +295,11 @@ function meetingOfToday(meetings) {
   const todays = meetings.filter((each) => Date.parse(each.endTime) > Date.parse(from) && Date.parse(each.startTime) < Date.parse(until));
   const isAhead = (/** @type {any} */ each) => Date.parse(each.endTime) > now();
   return todays.find(isAhead) ?? todays.at(-1) ?? meetings.find(isAhead) ?? meetings.at(-1);
+}
+
+/** Return what a hand scanner for American keyboards types at a German one. @param {string} code */
+function swapped(code) {
+  return code.replace(/[YZ]/g, (letter) => (letter === "Y" ? "Z" : "Y"));
 }
 
 /** Return a booking with its attendance in the one meeting that was asked for. @param {any} booking */

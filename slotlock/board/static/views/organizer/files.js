@@ -1,6 +1,7 @@
 // @ts-check
 /** Files that organizers send and get: the endpoints beside /graphql, and CSV. */
-import { RequestError, authorization, run } from "../../client.js";
+import { RequestError, asMe } from "../../client.js";
+import { saveFile } from "../../parts.js";
 
 /** An import of a large school takes a while. */
 const TIMEOUT_MS = 300_000;
@@ -12,21 +13,18 @@ const TIMEOUT_MS = 300_000;
  * @returns {Promise<{ok: boolean, status: number, text: string}>}
  */
 export async function post(path, body) {
-  const send = () =>
-    fetch(path, {
-      method: "POST",
-      body,
-      cache: "no-store",
-      signal: AbortSignal.timeout?.(TIMEOUT_MS),
-      headers: { Authorization: authorization(), ...(body && { "Content-Type": "text/csv" }) },
-    });
   try {
-    let response = await send();
-    if (response.status === 401) {
-      await run("users", { first: 1 }); // which renews the session, or ends it
-      response = await send();
-    }
-    return { ok: response.ok, status: response.status, text: await response.text() };
+    return await asMe(async (token) => {
+      const response = await fetch(path, {
+        method: "POST",
+        body,
+        cache: "no-store",
+        signal: AbortSignal.timeout?.(TIMEOUT_MS),
+        headers: { Authorization: token, ...(body && { "Content-Type": "text/csv" }) },
+      });
+      if (response.status === 401) throw new RequestError("UNAUTHENTICATED");
+      return { ok: response.ok, status: response.status, text: await response.text() };
+    });
   } catch (error) {
     throw error instanceof RequestError ? error : new RequestError("OFFLINE");
   }
@@ -51,10 +49,5 @@ export function saveCsv(name, rows) {
   const cell = (/** @type {string} */ text) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replace(/"/g, '""')}"`;
   const separator = (0.5).toLocaleString(navigator.language).includes(",") ? ";" : ",";
   const content = rows.map((row) => row.map(cell).join(separator)).join("\r\n");
-  const address = URL.createObjectURL(new Blob([`\ufeff${content}\r\n`], { type: "text/csv" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  saveFile(name, new Blob([`\ufeff${content}\r\n`], { type: "text/csv" }));
 }
