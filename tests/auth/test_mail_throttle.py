@@ -289,7 +289,7 @@ async def test_a_client_and_the_site_mail_to_so_many_strangers_until_some_of_the
     assert mail.due_at is not None
 
 
-async def test_whoever_registered_an_address_sends_it_few_mails_about_new_passwords(
+async def test_a_user_who_registered_an_address_sends_it_few_mails_about_new_passwords(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PasswordHasher, "matches", lambda *_: asyncio.sleep(0, result=True))

@@ -42,6 +42,7 @@ METRICS = {
     "slotlock_queue_requests_total": "counter",
     "slotlock_queue_wait_seconds": "histogram",
     "slotlock_outbox_attempts_total": "counter",
+    "slotlock_outbox_outages_total": "counter",
     "slotlock_account_mails_total": "counter",
     "slotlock_outbox_entries": "gauge",
     "slotlock_outbox_oldest_seconds": "gauge",

@@ -150,7 +150,7 @@ async def test_recipients_that_hang_do_not_delay_the_first_mails_of_others(
     patience_s = 0.1 if is_guarded else mail_server.TIMEOUT_S
     monkeypatch.setattr(mail_server, "MIN_PATIENCE_S", patience_s)
     monkeypatch.setattr(mail_server, "MAX_PATIENCE_S", patience_s)
-    # If the first ones kept their places, all places were taken.
+    # If the first ones held their places, all places were taken.
     monkeypatch.setattr(mail_server, "MAX_SLOW_CONNECTIONS", mail_server.MAX_CONNECTIONS)
     trap = StubbornTrap()
     async with open_mail_scene(servers) as scene:
