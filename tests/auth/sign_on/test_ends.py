@@ -65,7 +65,7 @@ async def test_unlinking_ends_the_sessions_of_the_sign_in_and_none_of_the_passwo
     auth = scene.auth
     of_provider = await scene.caller()
     own, other = [await caller_of(auth, await password_session(auth, user)) for _ in range(2)]
-    (linked,) = await list_identities(auth, own)
+    (linked,) = (await list_identities(auth, [own.user_id]))[own.user_id]
     assert isinstance(await unlink_sign_in(auth, own, linked.id), SignInUnlinked)
     valid = [await session_still_valid(auth, each) for each in (of_provider, own, other)]
     assert valid == [False, True, True]

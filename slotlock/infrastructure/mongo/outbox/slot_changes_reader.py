@@ -140,9 +140,10 @@ class SlotChangesReader:
 
     async def find_unread(self, since: datetime) -> list[Unread]:
         """Return what could not be read since then."""
+        query = {"_id": {"$in": [channel.value for channel in Channel]}}
         return [
             Unread(each["what"], each["reason"], each["at"])
-            async for document in self._checkpoints.find({}, {"unread": 1})
+            async for document in self._checkpoints.find(query, {"unread": 1})
             for each in document.get("unread", ())
             if each["at"] >= since
         ]
