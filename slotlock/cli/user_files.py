@@ -96,6 +96,7 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
         counts += f", {outcome.vouched_for} vouched for"
     lines = [f"would be: {counts}" if dry_run else counts]
     lines += _warnings(outcome.self_registered, outcome.ignored_columns)
+    lines += [f"perhaps one group: {', '.join(each)}" for each in outcome.similar_groups]
     if outcome.leavers:
         lines += _shown("not in the file", [_user_cells(each) for each in outcome.leavers])
         lines.append(LEAVERS)

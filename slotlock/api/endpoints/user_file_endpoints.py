@@ -125,6 +125,7 @@ def _to_report(result: ImportResult) -> dict[str, object]:
             }
             for user in result.leavers
         ],
+        "similarGroups": [list(groups) for groups in result.similar_groups],
     }
 
 

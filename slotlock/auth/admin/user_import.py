@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from slotlock.auth.container import Auth
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_columns import SUBJECT
@@ -77,8 +78,10 @@ async def import_users(
     outcome = await _plan_and_write(auth, load, plan, caller, dry_run=dry_run)
     if not isinstance(outcome, ImportPlan):
         return outcome
-    leavers = await auth.repositories.user_imports.find_leavers(file.login_names, file.groups)
-    return to_result(outcome, file.ignored_columns, leavers, dry_run=dry_run)
+    imports = auth.repositories.user_imports
+    leavers = await imports.find_leavers(file.login_names, file.groups)
+    similar = similar_groups(file.groups, await imports.find_groups())
+    return to_result(outcome, file.ignored_columns, leavers, similar, dry_run=dry_run)
 
 
 async def sync_users(

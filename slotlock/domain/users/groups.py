@@ -1,7 +1,10 @@
 """Groups: tags of users, such as a grade or a class."""
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable
 
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line, strip_blanks, validate_line
 
@@ -9,6 +12,21 @@ MAX_GROUPS = 20
 MAX_GROUP_LENGTH = 50
 # Comma and semicolon separate groups in files; the star stands for any suffix in group limits.
 _RESERVED = ",;*"
+
+
+_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+
+
+def similar_groups(groups: Iterable[str], known: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return those groups that others only resemble, with these: `06C`, `6C` and `6c`.
+
+    A campaign for one of them is closed to the members of the others.
+    """
+    wanted, by_form = set(groups), defaultdict[str, set[str]](set)
+    for group in (*wanted, *known):
+        by_form[_LEADING_ZEROS.sub("", fold(group))].add(group)
+    similar = (each for each in by_form.values() if len(each) > 1 and each & wanted)
+    return tuple(sorted(tuple(sorted(each)) for each in similar))
 
 
 def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:

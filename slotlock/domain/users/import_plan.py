@@ -138,7 +138,8 @@ class ImportResult:
     """The number of accounts that an import wrote, or would write in a dry run.
 
     Nothing was written for the `self_registered` ones. `leavers` are members of the groups of the
-    file whom it does not name; other imports change them, so that they are not compared.
+    file whom it does not name, and `similar_groups` groups that could be one; both depend on other
+    imports, so that they are not compared.
     """
 
     created: int
@@ -150,6 +151,7 @@ class ImportResult:
     ignored_columns: tuple[str, ...] = ()
     vouched_for: int = 0
     leavers: tuple[User, ...] = field(default=(), compare=False)
+    similar_groups: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
 
 
 @value_object
@@ -165,9 +167,14 @@ class ImportTooLarge:
 
 
 def to_result(
-    plan: ImportPlan, ignored_columns: tuple[str, ...], leavers: Sequence[User], *, dry_run: bool
+    plan: ImportPlan,
+    ignored_columns: tuple[str, ...],
+    leavers: Sequence[User],
+    similar: tuple[tuple[str, ...], ...],
+    *,
+    dry_run: bool,
 ) -> ImportResult:
-    """Return what a plan changes, and whom its file does not name."""
+    """Return what a plan changes, whom its file does not name, and which groups may be one."""
     choices = [update.choice for update in plan.updated]
     return ImportResult(
         created=len(plan.created),
@@ -179,6 +186,7 @@ def to_result(
         ignored_columns=ignored_columns,
         vouched_for=choices.count(Choice.VOUCH),
         leavers=tuple(leavers),
+        similar_groups=similar,
     )
 
 

@@ -65,6 +65,7 @@ def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False)
         "selfRegistered": [],
         "ignoredColumns": [],
         "leavers": [],
+        "similarGroups": [],
     }
 
 
@@ -86,6 +87,12 @@ async def test_a_dry_run_predicts_the_import_and_a_repetition_changes_nothing(
     assert leaver.pop("userId").startswith("user_")
     name = {"email": f"person30@{email_domain}", "name": "Somebody"}
     assert leaver == {**name, "groups": [group]}
+    spellings = [f"06C {email_domain}", f"6C {email_domain}", f"6c {email_domain}"]
+    body = user_csv(email_domain, {"ada": "Ada"}, spellings[0])
+    assert (await import_users(organizer, body))["similarGroups"] == []
+    body = user_csv(email_domain, {"ben": "Ben"}, ";".join(spellings[1:]))
+    for _ in range(2):
+        assert (await import_users(organizer, body))["similarGroups"] == [spellings]
 
 
 async def test_a_file_with_invalid_lines_gets_each_problem_once_and_imports_nothing(

@@ -13,6 +13,7 @@ from slotlock.domain.users.account_admin_rules import (
     ban_refusal,
     manageable_roles,
 )
+from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_identities import IdentityChange
@@ -186,3 +187,19 @@ def test_organizers_can_invite_members_only() -> None:
 def test_a_user_with_a_ban_date_is_banned() -> None:
     assert not user(Role.MEMBER).banned
     assert User(SELF, "Ada", "ada@x.org", Role.MEMBER, NOW, banned_at=NOW).banned
+
+
+@pytest.mark.parametrize(
+    ("groups", "known", "expected"),
+    [
+        ({"6c"}, ["06C", "6C", "16c", "6d"], (("06C", "6C", "6c"),)),
+        ({"6C"}, ["6C"], ()),
+        ({"6C", "6c"}, [], (("6C", "6c"),)),
+        ({"choir"}, ["6C", "6c"], ()),  # the file has neither
+        ({"class 007", "10"}, ["Class 7", "1"], (("Class 7", "class 007"),)),
+    ],
+)
+def test_groups_that_differ_only_in_capitals_or_leading_zeros_are_similar(
+    groups: set[str], known: list[str], expected: tuple[tuple[str, ...], ...]
+) -> None:
+    assert similar_groups(groups, known) == expected

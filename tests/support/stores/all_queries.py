@@ -502,6 +502,7 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         assert len(plan.membership.returned) == back
         assert await imports.commit(plan, snapshot, now) is ImportAttempt.WRITTEN
         await imports.find_leavers(names, ["5a"])
+        await imports.find_groups()
         await imports.find_future_bookings(plan.membership.gone, now)
     for group, after in ((None, None), ("5b", None), (None, emails[0]), ("5b", emails[0])):
         await invitations.find_invitable(group, list(Role), 10, after, mailed_before=now)

@@ -170,6 +170,13 @@ class UserImportWriter:
         return [to_user(document) async for document in found]
 
     @limited_listing
+    async def find_groups(self) -> list[str]:
+        """Return the groups of all users."""
+        # The index has null for a user without groups.
+        found: list[str] = await self._users.distinct("groups", {"groups": {"$gt": ""}})
+        return found
+
+    @limited_listing
     async def find_future_bookings(
         self, users: Sequence[User], now: datetime
     ) -> dict[UserId, list[tuple[datetime, str]]]:

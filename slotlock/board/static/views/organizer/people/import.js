@@ -136,6 +136,7 @@ export function openImport() {
         : notice("yours", "tick", t("people.imported", { name: file?.name }), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
       counts(),
       ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: ignoredColumns.join(", ") })),
+      report.similarGroups.map((/** @type {string[]} */ each) => notice("", "warning", t("people.similarGroups", { groups: each.join(", ") }))),
       selfRegistered.length > 0 && registeredPart(),
       leavers.length > 0 && leaversPart(),
       dryRun && (changes
