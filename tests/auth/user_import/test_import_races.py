@@ -159,7 +159,7 @@ async def test_an_import_concurrent_with_a_registration_is_complete_and_addresse
             400 - registered_first,
             registered_first,
         )
-        without_groups = [user.name for user in users_by_name.values() if user.groups != ("5a",)]
+        without_groups = [user.name for user in users_by_name.values() if not user.groups]
         assert without_groups == ["Eve"] * registered_first
         assert registered_first or isinstance(registered, accounts.EmailTaken)
         assert users_by_name["person399"].has_password is registered_first
@@ -300,7 +300,7 @@ async def test_new_groups_between_read_and_write_are_a_conflict(
     outcome = await import_users(auth, user_csv(domain, {"ada": "Ada L."}), dry_run=False)
     assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert outcome == ImportResult(0, 1, 0, dry_run=False)
-    assert (await users_by_local_part(auth, domain))["ada"].groups == ("5a",)
+    assert (await users_by_local_part(auth, domain))["ada"].groups == (f"5a {domain}",)
 
 
 async def test_the_import_of_a_killed_process_leaves_nothing_and_blocks_no_later_one(
