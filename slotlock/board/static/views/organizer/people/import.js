@@ -97,6 +97,8 @@ export function openImport() {
   /** Ban those whom the file leaves out, as a sync does. */
   async function ban() {
     const { leavers } = report;
+    if (isSending) return;
+    isSending = true;
     while (leavers.length) {
       const { code, ...refusal } = await answer("banUser", { id: leavers[0].userId, reason: t("people.leaverReason") });
       if (code && code !== "USER_NOT_FOUND") {
@@ -105,6 +107,7 @@ export function openImport() {
       }
       leavers.shift();
     }
+    isSending = false;
     redraw();
   }
 
