@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from slotlock.auth.accounts import distrusted_since
 from slotlock.auth.container import Auth
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.shared.pagination import Page
@@ -111,9 +110,7 @@ async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -
         auth,
         user_id,
         partial(ban_refusal, caller),
-        lambda user: auth.repositories.bans.ban(
-            user, caller.user_id, reason or None, auth.now(), distrusted_since(auth)
-        ),
+        lambda user: auth.repositories.bans.ban(user, caller.user_id, reason or None, auth.now()),
     )
     if isinstance(banned, User):
         auth.session_streams.session_changed(user_id)

@@ -11,6 +11,7 @@ from slotlock.auth import accounts, invitations
 from slotlock.auth.accounts import InvalidCredentials, PasswordChanged
 from slotlock.auth.admin import account_admin, groups_and_bans
 from slotlock.auth.admin.account_admin import UserSessionsEnded
+from slotlock.auth.admin.user_import import sync_users
 from slotlock.auth.authentication import authenticate, session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import PasswordReset, create_password_reset
@@ -29,6 +30,9 @@ from slotlock.auth.sign_on.sign_in import (
 )
 from slotlock.domain.audit.audit_log import AuditAction, AuditFilter
 from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE
+from slotlock.domain.users.import_choices import Choices
+from slotlock.domain.users.import_file import UserFile, parse_user_file
+from slotlock.domain.users.import_plan import ImportPlan
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.services.container import utc_now
@@ -203,17 +207,41 @@ async def test_a_new_password_of_an_operator_ends_links(scene: SignOnScene) -> N
     assert await scene.identities(user.id) == []
 
 
+Ban = Callable[[Auth, User, Caller], Awaitable[object]]
+
+
+async def ban_by_admin(auth: Auth, user: User, admin: Caller) -> object:
+    return await groups_and_bans.ban(auth, admin, user.id, None)
+
+
+async def ban_by_sync(auth: Auth, user: User, _: Caller) -> object:
+    """Ban a user whom a file of all users does not name any more."""
+    for rows in ([user.login_name, "stays@slotlock.test"], ["stays@slotlock.test"]):
+        file = parse_user_file("\n".join(["email,name", *(f"{row},Ada" for row in rows)]).encode())
+        assert isinstance(file, UserFile)
+        choices, limit = Choices(), 100
+        outcome = await sync_users(
+            auth, file, dry_run=False, choices=choices, bans_gone=True, gone_limit=limit
+        )
+        assert isinstance(outcome, ImportPlan)
+    return outcome
+
+
+@pytest.mark.parametrize("ban", [ban_by_admin, ban_by_sync], ids=lambda each: each.__name__)
 async def test_a_ban_ends_links_and_blocks_the_sign_in(
-    scene: SignOnScene, repositories: Repositories
+    scene: SignOnScene, repositories: Repositories, ban: Ban
 ) -> None:
     admin, admin_caller = await sign_in_with_password(scene.auth, Role.ADMIN)
     user, caller = await sign_in_with_password(scene.auth, Role.MEMBER)
     assert isinstance(await scene.link(caller, PASSWORD), SignInLinked)
-    assert isinstance(await groups_and_bans.ban(scene.auth, admin_caller, user.id, None), User)
+    thief = await scene.caller()
+    await ban(scene.auth, user, admin_caller)
+    assert not await session_still_valid(scene.auth, thief)
     scene.provider.claims |= {"email": user.login_name, "email_verified": True}
     assert isinstance(await scene.sign_in(), accounts.Banned)
     assert isinstance(await groups_and_bans.unban(scene.auth, admin_caller, user.id), User)
-    assert await actions(repositories, user.id) == [(UNLINKED, admin.id), (LINKED, user.id)]
+    by = None if ban is ban_by_sync else admin.id
+    assert await actions(repositories, user.id) == [(UNLINKED, by), (LINKED, user.id)]
     assert await scene.identities(user.id) == []
 
 

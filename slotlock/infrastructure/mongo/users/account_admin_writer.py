@@ -25,6 +25,7 @@ from slotlock.infrastructure.mongo.users.sessions import (
     end_all_sessions,
     end_links,
     end_other_ways_in,
+    end_ways_in_of_banned,
     set_session_roles,
 )
 from slotlock.infrastructure.mongo.users.user_documents import (
@@ -212,7 +213,7 @@ class AccountAdminWriter:
         async def write(session: AsyncClientSession) -> EndedAccess:
             ended = await end_all_sessions(self._database, user_id, session)
             await insert_notes(self._database, [note] if ended else [], session)
-            links = await end_links(self._database, user_id, end_links_since, by, now, session)
+            links = await end_links(self._database, [user_id], end_links_since, by, now, session)
             return EndedAccess(ended, links)
 
         return await in_transaction(self._database, write)
@@ -246,7 +247,7 @@ class AccountAdminWriter:
             if "selfRegistered" in before:
                 await end_other_ways_in(self._database, user_id, session)
             await end_all_sessions(self._database, user_id, session)
-            await end_links(self._database, user_id, end_links_since, None, now, session)
+            await end_links(self._database, [user_id], end_links_since, None, now, session)
             await insert_notes(self._database, [note], session)
             await self._outbox.insert(mails, now, session)
             return True
@@ -358,11 +359,9 @@ class BanWriter:
         by: UserId,
         reason: str | None,
         now: datetime,
-        end_links_since: datetime | None = None,
     ) -> User | None:
-        """Ban a user and end all their sessions. Return None if the user changed meanwhile.
+        """Ban a user and end their sessions and new links. Return None if the user changed.
 
-        Linked sign-ins end as in `end_links`: after the ban, they would be a way in again.
         A second ban replaces the reason and does not change the time of the ban.
         """
         ban: Document = {} if reason is None else {"banReason": reason}
@@ -378,9 +377,7 @@ class BanWriter:
                 self._database, _unchanged_filter(expected), update, audit_info, session
             )
             if banned is not None:
-                await end_all_sessions(self._database, expected.id, session)
-                links_since = end_links_since
-                await end_links(self._database, expected.id, links_since, by, now, session)
+                await end_ways_in_of_banned(self._database, [expected.id], by, now, session)
             return banned
 
         return await in_transaction(self._database, write)

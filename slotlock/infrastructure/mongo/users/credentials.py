@@ -284,7 +284,7 @@ class InvitationRepository:
                 return None
             user, ended_sessions = replace(to_user(document), has_password=True), 0
             ended_links = await end_links(
-                self._database, user.id, end_links_since, user.id, now, session
+                self._database, [user.id], end_links_since, user.id, now, session
             )
             if "withoutPassword" not in document or user.self_registered or ended_links:
                 ended_sessions = await end_all_sessions(self._database, user.id, session)
@@ -438,7 +438,9 @@ class PasswordWriter:
                 await session.abort_transaction()
                 return None
             await self._outbox.insert(mails, now, session)
-            links = await end_links(self._database, user_id, end_links_since, user_id, now, session)
+            links = await end_links(
+                self._database, [user_id], end_links_since, user_id, now, session
+            )
             others = other_sessions_query(user_id, session_id)
             ended_sessions = await self._sessions.delete_many(others, session=session)
             return EndedAccess(ended_sessions.deleted_count, links)

@@ -43,7 +43,10 @@ from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.users.account_admin_writer import BAN_FIELDS
 from slotlock.infrastructure.mongo.users.account_claims import FIELDS_UNSET_BY_CLAIM
-from slotlock.infrastructure.mongo.users.sessions import end_sessions_of_all
+from slotlock.infrastructure.mongo.users.sessions import (
+    end_sessions_of_all,
+    end_ways_in_of_banned,
+)
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
     IDENTITY_INDEX,
@@ -297,7 +300,8 @@ class UserImportWriter:
         # An organizer banned them, whose reason stays.
         await update(banned, {**managed_member, "banned": True}, [unmark], session)
         if unbanned:
-            await end_sessions_of_all(self._database, [user.id for user in unbanned], session)
+            ids = [user.id for user in unbanned]
+            await end_ways_in_of_banned(self._database, ids, None, now, session)
         changes = [
             (AuditAction.UNBANNED, user, replace(user, banned_at=None, ban_reason=None))
             for user in membership.returned

@@ -25,7 +25,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.audit.audit_notes import note_sign_in
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.identity import Identity
+from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE, Identity
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
@@ -170,33 +170,47 @@ class EndedAccess:
 
 async def end_links(
     database: Database,
-    user_id: UserId,
+    user_ids: Sequence[UserId],
     since: datetime | None,
     by: UserId | None,
     now: datetime,
     session: AsyncClientSession,
 ) -> int:
-    """End the sign-ins at providers that sessions of a user linked since a time, each with a note.
+    """End the sign-ins at providers that sessions of users linked since a time, each with a note.
 
     Without the time, none ends. Return how many ended.
     """
     if since is None:
         return 0
     recent: Document = {"linked": True, "at": {"$gte": since}}
-    found = await database["users"].find_one_and_update(
-        {"_id": ObjectId(user_id), "identities": {"$elemMatch": recent}},
-        {"$pull": {"identities": recent}},
-        {"identities": 1},
-        session=session,
-    )
-    ended = [
-        Identity.of_key(each["key"])
-        for each in (found or {}).get("identities", ())
+    query = {
+        "_id": {"$in": [ObjectId(each) for each in user_ids]},
+        "identities": {"$elemMatch": recent},
+    }
+    found = database["users"].find(query, {"identities": 1}, session=session)
+    notes = [
+        note_sign_in(Identity.of_key(each["key"]), None, UserId(str(user["_id"])), by, now)
+        async for user in found
+        for each in user["identities"]
         if "linked" in each and each["at"] >= since
     ]
-    notes = [note_sign_in(identity, None, user_id, by, now) for identity in ended]
+    if notes:
+        ended = {"$pull": {"identities": recent}}
+        await database["users"].update_many(query, ended, session=session)
     await insert_notes(database, notes, session)
-    return len(ended)
+    return len(notes)
+
+
+async def end_ways_in_of_banned(
+    database: Database,
+    user_ids: Sequence[UserId],
+    by: UserId | None,
+    now: datetime,
+    session: AsyncClientSession,
+) -> None:
+    """End the sessions of banned users, and their new links: ways in again after the ban."""
+    await end_sessions_of_all(database, user_ids, session)
+    await end_links(database, user_ids, now - DISTRUSTED_LINK_AGE, by, now, session)
 
 
 class SessionRepository:
