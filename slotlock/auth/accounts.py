@@ -100,7 +100,7 @@ class ServerBusy:
     retry_after_ms: int = shown(RETRY_AFTER_MS)
 
 
-ENDED_SIGN_INS = "How many linked sign-ins at providers (`User.identities`) ended."
+ENDED_SIGN_INS = "How many linked sign-ins at providers ended."
 
 
 @outcome

@@ -36,6 +36,8 @@ def matches(path: str, rule: tuple[str, str]) -> bool:
     prefix, path_type = rule
     if path_type == "Exact":
         return path == prefix
+    if path_type == "ImplementationSpecific":  # ingress-nginx compares characters
+        return path.startswith(prefix)
     return path == prefix or path.startswith(prefix.rstrip("/") + "/")
 
 
