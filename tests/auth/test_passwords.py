@@ -293,8 +293,15 @@ def watch_serialization(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         reached.set()
         return await serialize(*arguments)
 
+    end_sessions = sessions.end_sessions_of_all
+
+    async def recording_end(*arguments: Any) -> None:
+        reached.set()
+        await end_sessions(*arguments)
+
     for module in (sessions, credentials):
         monkeypatch.setattr(module, "serialize_user_sessions", recording_serialize)
+    monkeypatch.setattr(sessions, "end_sessions_of_all", recording_end)
     return reached
 
 
