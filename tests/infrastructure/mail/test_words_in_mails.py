@@ -113,7 +113,9 @@ async def insert_every_kind(
     terms = CampaignTerms(campaign_id, 1, True, now - day, now + day)
     await services.campaigns.insert(Campaign(campaign_id, "Sports", terms, mail_note="Note"), now)
     slot_id = await scene.insert_slot(terms=terms)
-    [booking_id] = await scene.book(slot_id, len(scene.members) - 1)
+    # The right to book for others, of a user whose account is that of a member.
+    member = replace(scene.members[0], role=Role.ORGANIZER)
+    [booking_id] = await scene.book(slot_id, len(scene.members) - 1, by=member)
     state = await services.slots.find(SlotQuery(slot_id, now, booking_ids=[booking_id]))
     assert state is not None
     booking, data = state.bookings[0], {"start": state.slot.start.isoformat()}
@@ -123,10 +125,11 @@ async def insert_every_kind(
         for kind in BOOKING_KINDS
     ]
     texts = ("token", "code", "provider", "url", "reason")
+    refused_id = await scene.insert_slot()
     mails += [
         replace(
             direct_mail(kind, "a", "1", now, user_id=user_id, data=dict.fromkeys(texts, "x")),
-            slot_id=slot_id if kind is TICKET_DECIDED else None,
+            slot_id=refused_id if kind is TICKET_DECIDED else None,
         )
         for kind in DIRECT_KINDS
     ]
