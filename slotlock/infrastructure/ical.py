@@ -119,7 +119,8 @@ async def render_invitation(
         for role, (name, address) in roles.items():
             value = vCalAddress(f"mailto:{address}")
             if name:
-                value.params["CN"] = name
+                # Some programs read a backslash at the end as one that escapes what follows.
+                value.params["CN"] = f"{name} " if name.endswith("\\") else name
             if role == "attendee":
                 value.params["PARTSTAT"] = "ACCEPTED"
                 value.params["RSVP"] = "FALSE"

@@ -155,6 +155,17 @@ async def test_an_invitation_has_one_uid_and_a_cancellation_of_a_course_one_comp
     assert counts == [2, 1]
 
 
+@pytest.mark.parametrize("name", ["Ada\\", 'Ada"\\', "\\", "Ada;CN=Eve:mailto:eve@evil.test\\"])
+async def test_a_name_changes_no_other_part_of_an_invitation(name: str) -> None:
+    _, [event] = events_of([meeting(MONDAY)])
+    text = await render_invitation("REQUEST", event, OLGA, (name, ADA[1]), NOW)
+    [found] = Calendar.from_ical(text).walk("VEVENT")
+    attendee: Any = found["ATTENDEE"]
+    assert attendee == "mailto:ada@school.test"
+    assert attendee.params["CN"].strip() == name
+    assert attendee.params["PARTSTAT"] == "ACCEPTED"
+
+
 def test_an_edit_removes_the_event_that_the_course_has_no_more() -> None:
     twice = [meeting(MONDAY), meeting(MONDAY + 3 * HOUR), meeting(MONDAY + WEEK)]
     before, events = events_of(twice)

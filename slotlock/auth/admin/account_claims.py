@@ -4,7 +4,6 @@
 """
 
 import secrets
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -13,7 +12,6 @@ from slotlock.auth.container import Auth
 from slotlock.auth.invitations import INVITATION_TTL, TOKEN_BYTES, invitation_mail
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.booking.booking_refusals import UserNotFound
-from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.declare import outcome, shown
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -70,7 +68,7 @@ async def invite(
     """Invite the user of a locked account, by mail alone if the site sends mail."""
     now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
     expires_at = now + INVITATION_TTL
-    to_mail = partial(_claim_mail, token=token, expires_at=expires_at, now=now)
+    to_mail = partial(invitation_mail, token=token, expires_at=expires_at, now=now)
 
     async def write(user: User) -> UserClaimed | None:
         is_mailed = auth.sends_mail and user.email is not None
@@ -84,12 +82,6 @@ async def invite(
         return UserClaimed(claimed, shown_token, expires_at, *places)
 
     return await change_user(auth, user_id, _claim_refusal, write)
-
-
-def _claim_mail(user: User, token: str, expires_at: datetime, now: datetime) -> OutboxEntry:
-    """Return the invitation, without the name, which the user who registered chose."""
-    mail = invitation_mail(user, token, expires_at, now)
-    return replace(mail, data={**mail.data, "name": ""})
 
 
 def _claim_refusal(user: User) -> NotSelfRegistered | InvalidInput | None:

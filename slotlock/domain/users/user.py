@@ -63,7 +63,8 @@ class User:
     link that was mailed to it came back. `undeliverable_since` is when the mail server of the
     address rejected it; a new address, or a mail that arrives, ends that. The user wants no mails
     about `refused_topics`. `signs_in_at_provider` is true from the first sign-in there, even if an
-    import named the identity before.
+    import named the identity before. `is_claimed` is true once an admin has claimed the account: a
+    stranger may have chosen its name.
     """
 
     id: UserId
@@ -82,6 +83,7 @@ class User:
     email_verified: bool = False
     refused_topics: frozenset[MailTopic] = frozenset()
     signs_in_at_provider: bool = False
+    is_claimed: bool = False
 
     @property
     def email(self) -> str | None:
@@ -104,7 +106,7 @@ class User:
 
         Otherwise it may be what somebody wants to say to a stranger (docs/decisions/0071).
         """
-        return self.email_verified or not self.self_registered
+        return self.email_verified or not (self.self_registered or self.is_claimed)
 
     def wants(self, topic: MailTopic) -> bool:
         """Return whether the user wants mails about a topic."""

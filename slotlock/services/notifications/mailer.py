@@ -125,7 +125,7 @@ class Mailer:
         content, invitations = await self._render(entries, user, address, language)
         if isinstance(content, str):
             return Delivery(OutboxState.SUPPRESSED, content)
-        recipient = (_name_in_mail(lead, user, address), address)
+        recipient = (_name_in_mail(user, address), address)
         delivery = await self._send(lead, recipient, content, invitations)
         if user and is_own and delivery.is_undeliverable:
             await self._services.users.set_undeliverable(user, self._services.now())
@@ -181,7 +181,7 @@ class Mailer:
         """Return a mail and its calendars, or why there is none any more."""
         lead = entries[0]
         shared = {
-            "name": _name_in_mail(lead, user, address),
+            "name": _name_in_mail(user, address),
             "site_name": self._site.name,
             "board_url": self._site.board_url,
             "unsubscribe_url": self._unsubscribe_url(lead),
@@ -207,7 +207,7 @@ class Mailer:
         texts = [(part.kind, part.values) for part in parts]
         organizer = (self._sender.name or self._site.name, self._sender.address)
         async with self._writing():
-            now, attendee = self._services.now(), (_name_in_mail(lead, user, address), address)
+            now, attendee = self._services.now(), (_name_in_mail(user, address), address)
             invitations = await invitations_of(parts, organizer, attendee, now)
             return render(language, texts, **shared), invitations
 
@@ -219,8 +219,8 @@ class Mailer:
             yield
 
 
-def _name_in_mail(lead: OutboxEntry, user: User | None, address: str) -> str:
+def _name_in_mail(user: User | None, address: str) -> str:
     """Return the name of the user, if a mail to this address may hold it."""
     if user is None or address != user.email or not user.has_known_name:
         return ""
-    return lead.data.get("name", user.name)
+    return user.name

@@ -77,7 +77,10 @@ class AccountClaimWriter:
         """
         mailed: Document = {"mailedAt": now, "email": expected.login_name} if to_mail else {}
         update = {
-            "$set": {"invitation": {"hash": token_hash, "until": until, **mailed}},
+            "$set": {
+                "invitation": {"hash": token_hash, "until": until, **mailed},
+                "claimed": True,
+            },
             "$unset": {"selfRegistered": "", "formerLoginNames": ""},
         }
         query = {**_claimable(expected), "withoutPassword": True, "identities": None}

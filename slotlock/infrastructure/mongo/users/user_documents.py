@@ -5,8 +5,8 @@
      invitation?: {hash, until, replacesPassword?: true, mailedAt?, email?},
      passwordReset?: {hash, until, email}, emailVerification?: {hash, until, email, dueAt?},
      verifiedEmail?, schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?,
-     calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, synced?: true,
-     locale?, undeliverable?: {email, at}, refusedTopics?: [str],
+     calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, claimed?: true,
+     synced?: true, locale?, undeliverable?: {email, at}, refusedTopics?: [str],
      identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str]}
 
 `email` is the normalized login name, and unique: an email address, or a user name, which has no @
@@ -16,6 +16,7 @@ Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted
 finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
 `selfRegistered` marks an account that somebody registered, until somebody vouches for the user,
 claims the account or verifies the address. Accounts of earlier versions lack it.
+`claimed` marks one that an admin claimed: somebody chose its name for a stranger.
 `synced` marks an account that a file of all users named. When such a file no longer does, a sync
 may ban the user and remove the mark; `bannedBy` is then the user, as no organizer did it.
 `undeliverable` is the address that its mail server rejected.
@@ -48,7 +49,7 @@ PUBLIC_FIELDS = dict.fromkeys(
     (
         *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
         *("bannedAt", "banReason", "erasedAt", "selfRegistered", "locale", "undeliverable"),
-        *("verifiedEmail", "refusedTopics", "identities.at"),
+        *("verifiedEmail", "refusedTopics", "identities.at", "claimed"),
     ),
     1,
 )
@@ -107,6 +108,7 @@ def to_user(document: Document) -> User:
         document.get("verifiedEmail") == document["email"],
         _to_topics(refused) if (refused := document.get("refusedTopics")) else frozenset(),
         any(each.get("at") for each in document.get("identities", ())),
+        "claimed" in document,
     )
 
 
