@@ -4,9 +4,10 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections.abc import Coroutine
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slotlock.domain.notifications.outbox import Delivery, OutboxState
 from slotlock.domain.shared.value_object import value_object
@@ -19,16 +20,17 @@ from slotlock.infrastructure.mail.responses import (
 )
 
 if TYPE_CHECKING:
-    from aiosmtplib import SMTP  # most commands send no mail
+    from aiosmtplib import SMTP, SMTPResponse  # most commands send no mail
 
 log = logging.getLogger("slotlock.mail")
 
 TIMEOUT_S = 30.0
 # Mail servers limit the connections of a client, some to 20.
 MAX_CONNECTIONS = 10
-# Some mail servers ask others about a recipient, and these may hang. A recipient without a response
-# after some times the usual one, at least and at most these seconds, leaves its connection to other
-# mails: it waits on one of a few further connections, or is tried again later.
+# Some mail servers ask others about a recipient or a content, and these may hang. A mail without a
+# response after some times the usual one, at least and at most these seconds, leaves its place to
+# other mails: it waits on one of a few further connections for this. If these are taken, a
+# recipient is tried again later. A content waits where it is: the server may have taken the mail.
 USUAL_TIMES, MIN_PATIENCE_S, MAX_PATIENCE_S = 3.0, 1.5, 10.0
 MAX_SLOW_CONNECTIONS = 5
 # A server may close a connection after some mails, or some minutes at rest.
@@ -71,9 +73,10 @@ class MailServer:
         self._address = address
         self._idle: list[_Connection] = []
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
-        self._slow_room = asyncio.Semaphore(MAX_SLOW_CONNECTIONS)
-        # The moving average of the times until the server responds to a recipient.
-        self._usual_s = 0.0
+        stages = (Stage.RECIPIENT, Stage.CONTENT)
+        self._slow_rooms = {each: asyncio.Semaphore(MAX_SLOW_CONNECTIONS) for each in stages}
+        # The moving averages of the times until the server responds.
+        self._usual_s = dict.fromkeys(stages, 0.0)
         self._warned_at = float("-inf")
         self._tls = ssl.create_default_context()  # to load it for each connection takes 18 ms
 
@@ -132,9 +135,10 @@ class MailServer:
             utf8 = ["SMTPUTF8"] if mail.encoding != "ascii" else []
             await client.mail(mail.sender, options=[*size, *utf8], encoding=mail.encoding)
             stage = Stage.RECIPIENT
-            await self._name_recipient(client, mail, place)
+            rcpt = client.rcpt(mail.recipient, encoding=mail.encoding)
+            await self._wait_for_response(rcpt, stage, place)
             stage = Stage.CONTENT
-            _, response = await client.data(mail.content)
+            _, response = await self._wait_for_response(client.data(mail.content), stage, place)
         except (OSError, SMTPException, ValueError) as error:
             if client is not None:
                 client.close()
@@ -148,28 +152,31 @@ class MailServer:
         self._rest(client, idle.count + 1 if idle else 1)
         return Delivery(OutboxState.SENT, response)
 
-    async def _name_recipient(self, client: "SMTP", mail: _Mail, place: ExitStack) -> None:
-        """Name the recipient, and leave the place if that takes long.
+    async def _wait_for_response(
+        self, command: Coroutine[Any, Any, "SMTPResponse"], stage: Stage, place: ExitStack
+    ) -> "SMTPResponse":
+        """Return the response to a command, and leave the place if that takes long.
 
         Raises: OSError (TimeoutError if the mail has to give way), SMTPException or ValueError.
         """
-        loop = asyncio.get_running_loop()
-        patience_s = min(max(USUAL_TIMES * self._usual_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
+        loop, slow_room = asyncio.get_running_loop(), self._slow_rooms[stage]
+        patience_s = min(max(USUAL_TIMES * self._usual_s[stage], MIN_PATIENCE_S), MAX_PATIENCE_S)
         began_at = loop.time()
-        response = asyncio.ensure_future(client.rcpt(mail.recipient, encoding=mail.encoding))
+        response = asyncio.ensure_future(command)
         try:
             await asyncio.wait([response], timeout=patience_s)
             if not response.done():
-                if self._slow_room.locked():
+                if not slow_room.locked():
+                    await slow_room.acquire()
+                    place.close()
+                    place.callback(slow_room.release)
+                elif stage is Stage.RECIPIENT:
                     reason = f"no response to the recipient within {patience_s:.1f} s"
                     raise TimeoutError(reason)
-                await self._slow_room.acquire()
-                place.close()
-                place.callback(self._slow_room.release)
                 await asyncio.wait([response])
             if not isinstance(response.exception(), OSError):
-                self._usual_s += (loop.time() - began_at - self._usual_s) / 8
-            await response
+                self._usual_s[stage] += (loop.time() - began_at - self._usual_s[stage]) / 8
+            return await response
         finally:
             response.cancel()
 

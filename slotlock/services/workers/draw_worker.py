@@ -95,6 +95,9 @@ async def _advance(services: Services, draw_id: DrawId) -> str | None:
     draw, outcome = await services.draws.find(draw_id), None
     if draw is None:
         return None
+    if await services.campaigns.find(draw.campaign_id) is None:
+        await services.draws.end(draw_id)
+        return None
     if draw.state is DrawState.COLLECTING:
         await close_wishes(services, None, draw.campaign_id)
     if draw.state is DrawState.PUBLISHED:

@@ -14,6 +14,7 @@ from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxState
 from slotlock.infrastructure.mail import mail_server
 from slotlock.infrastructure.mail.addresses import parse_smtp_url
 from slotlock.infrastructure.mail.mail_server import MailServer
+from slotlock.infrastructure.mail.responses import Stage
 from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.services.notifications.mailer import Mailer
 from slotlock.services.notifications.outbox_sender import CONCURRENCY, OutboxSender
@@ -50,6 +51,13 @@ class StubbornTrap(MailTrap):
             cast("asyncio.Transport", server.transport).abort()
         return self.response or "250 lost"
 
+    async def _hang(self, address: str) -> None:
+        self.hanging.append(address)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.hanging.remove(address)
+
     async def handle_MAIL(  # noqa: N802 - the library calls it
         self, server: SMTP, session: Session, envelope: Envelope, address: str, _: list[str]
     ) -> str:
@@ -62,16 +70,14 @@ class StubbornTrap(MailTrap):
     ) -> str:
         """Accept a recipient, unless the connection ends here, or it hangs."""
         if address.startswith("hangs"):
-            self.hanging.append(address)
-            try:
-                await asyncio.Event().wait()
-            finally:
-                self.hanging.remove(address)
+            await self._hang(address)
         ended = await self._end("RCPT", server, session)
         return ended or await super().handle_RCPT(server, session, envelope, address, options)
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - the library calls it
         """Take a mail, unless the connection ends here; a reset comes after the mail was taken."""
+        if envelope.rcpt_tos[0].startswith("content"):
+            await self._hang(envelope.rcpt_tos[0])
         if self.ending == "DATA" and self.taken[session] and self.response:
             return self.response
         response = await super().handle_DATA(server, session, envelope)
@@ -191,6 +197,36 @@ async def check_recipients_that_hang(
         assert first & set(trap.hanging)
         for each in (task, *sender._sending):
             await cancel_and_wait(each)
+        await server.close()
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_contents_that_hang_leave_their_places_to_others_and_are_not_sent_again(
+    monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    """If they need not give way, they take all places for their whole time: the control."""
+    patience_s = 0.1 if is_guarded else mail_server.TIMEOUT_S
+    monkeypatch.setattr(mail_server, "MIN_PATIENCE_S", patience_s)
+    monkeypatch.setattr(mail_server, "MAX_PATIENCE_S", patience_s)
+    trap, count = StubbornTrap(), mail_server.MAX_CONNECTIONS
+    with catching_mail(trap) as port:
+        server = MailServer(parse_smtp_url(f"smtp://127.0.0.1:{port}"))
+        addresses = [f"content.{number}@school.test" for number in range(count)]
+        tasks = [
+            asyncio.create_task(server.send(MESSAGE, SENDER.address, each)) for each in addresses
+        ]
+        await eventually(lambda: len(trap.hanging) == count, "all contents hang")
+        if is_guarded:
+            assert (await server.send(MESSAGE, SENDER.address, "a@school.test")).state is SENT
+            # More than there are further connections for: those hold their places.
+            slow_room = server._slow_rooms[Stage.CONTENT]
+            await eventually(slow_room.locked, "some have left their places")
+        assert server._room.locked() is not is_guarded
+        assert sorted(trap.hanging) == addresses
+        assert not any(task.done() for task in tasks)
+        for task in tasks:
+            await cancel_and_wait(task)
+        await eventually(lambda: not trap.hanging, "their connections have ended")
         await server.close()
 
 

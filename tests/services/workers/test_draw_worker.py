@@ -44,13 +44,10 @@ async def open_draw(scene: MailScene) -> tuple[DrawId, CampaignId]:
 
 async def open_bad_draws(scene: MailScene) -> None:
     """Open more draws that cannot go on than a worker reads at once, and let their time pass."""
-    for _ in range(MAX_DUE):
-        _, campaign_id = await open_draw(scene)
-        deleted = await campaigns.delete(scene.services, campaign_id, scene.organizer.user_id)
-        assert isinstance(deleted, CampaignDeleted)
-    damaged_id, _ = await open_draw(scene)
-    damage = {"$set": {"settings": None}}
-    await scene.database["draws"].update_one({"_id": ObjectId(damaged_id)}, damage)
+    for _ in range(MAX_DUE + 1):
+        damaged_id, _ = await open_draw(scene)
+        damage = {"$set": {"settings": None}}
+        await scene.database["draws"].update_one({"_id": ObjectId(damaged_id)}, damage)
     scene.clock.advance(HOUR)
 
 
@@ -89,7 +86,20 @@ async def test_a_draw_that_cannot_go_on_is_logged_once_for_each_attempt(
         for _ in range(3):
             await advance_draws(scene.services, failing)
         assert len(caplog.records) == attempts * count
-    assert "DrawNotFound" in caplog.text
+    assert "again in 5 s: TypeError" in caplog.text
+
+
+async def test_a_draw_whose_campaign_was_deleted_is_never_due_again(
+    scene: MailScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, campaign_id = await open_draw(scene)
+    deleted = await campaigns.delete(scene.services, campaign_id, scene.organizer.user_id)
+    assert isinstance(deleted, CampaignDeleted)
+    scene.clock.advance(HOUR)
+    assert await scene.services.draws.find_due(scene.clock.now)
+    await advance_draws(scene.services)
+    assert not await scene.services.draws.find_due(scene.clock.now)
+    assert not caplog.records
 
 
 async def test_the_running_worker_goes_on_with_a_draw_after_those_that_cannot(

@@ -289,6 +289,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     await draws.set_written(with_basis, slot_id, lost)
     assert await draws.find_written(with_basis) == {slot_id}
     assert await draws.find_not_booked(with_basis) == lost
+    await draws.end(draw.id)
     assert await entries.delete(campaign_id, ADA)
     for campaigns in ([campaign_id], None):
         await entries.save(campaign_id, own)

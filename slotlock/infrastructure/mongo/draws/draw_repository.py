@@ -171,6 +171,11 @@ class DrawRepository:
         return {DrawId(str(each["_id"])): each["dueAt"] async for each in found}
 
     @limited
+    async def end(self, draw_id: DrawId) -> None:
+        """Let no worker go on with a draw whose campaign was deleted."""
+        await self._draws.update_one({"_id": ObjectId(draw_id)}, {"$unset": {"dueAt": ""}})
+
+    @limited
     async def update(self, before: Draw, after: Draw, note: AuditNote | None = None) -> bool:
         """Update a draw with an audit note. Return False if it changed in the meantime."""
         fields = _to_fields(after)
