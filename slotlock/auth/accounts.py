@@ -273,7 +273,7 @@ async def change_password(
             new_hash,
             end_calendar_feed=end_calendar_feed,
             end_links_since=distrusted_since(auth, retain_sign_ins=retain_sign_ins),
-            mails=await _limited_notices(auth, PASSWORD_CHANGED, user, client_address),
+            mails=await limited_notices(auth, PASSWORD_CHANGED, user, client_address),
             now=auth.now(),
         )
     if ended is None:
@@ -321,11 +321,16 @@ def notice_mails(
     )
 
 
-async def _limited_notices(
-    auth: Auth, kind: MailKind, user: User, client_address: str | None
+async def limited_notices(
+    auth: Auth,
+    kind: MailKind,
+    user: User,
+    client_address: str | None = None,
+    *,
+    data: dict[str, str] | None = None,
 ) -> Sequence[OutboxEntry]:
     """Return such a mail, unless too many went to an address that may be that of a stranger."""
-    mails = notice_mails(auth, kind, user)
+    mails = notice_mails(auth, kind, user, data=data)
     if not mails or auth.mail_throttle is None or not user.self_registered:
         return mails
     time = await auth.mail_throttle.admit_notice(user.id, client_address)

@@ -45,6 +45,7 @@ CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
   ... on UserCreated { invitationToken } } }"""
 # What a program that reads mails makes of a link, with the token in place of T.
 LINKS = ["%23/invitation/T", "#/invitation/T%", "#/invitation/T).", "#%2Finvitation%2FT?utm=1"]
+LINKS.append("#%252Finvitation//T/")
 NO_VIEWS = ["#/slot/%", "#/slot/%E0%A4%A", "#/campaign/).", "#/constructor", "#/__proto__/x"]
 # Other values than a page stores, by the kind of its storage and by their keys.
 STORED = ("session", "week", "stars"), ("pending", "back", "signIn.x")
@@ -138,6 +139,14 @@ async def test_without_storage_one_signs_in_and_books_once(board: Board, fault: 
     assert len(keys) >= 2
     assert len(set(keys)) == 1
     assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
+
+
+async def test_without_storage_a_mailed_code_waits_for_the_sign_in(board: Board) -> None:
+    student, address = await board.student(), f"#/account/{'0' * 64}"
+    page = await board.open(await board.context(), address, FORBID_STORAGE)
+    await page.get_by_role("main").get_by_role("link", name="Sign in").click()
+    await sign_in(page, student)
+    await page.get_by_role("button", name="Confirm").wait_for()
 
 
 async def test_a_full_cache_costs_only_the_page_without_a_network(board: Board) -> None:

@@ -9,13 +9,11 @@ import openpyxl
 import pytest
 from playwright.async_api import FilePayload, Page, expect
 
-from slotlock.auth.admin import account_admin
-from slotlock.domain.users.user import Role, UserId
 from tests.board.test_accessibility import violations
 from tests.support.board.pages import Board, shown
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import hours_from_now
-from tests.support.stores.users import auth_for_database, new_email
+from tests.support.stores.users import new_email
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -43,10 +41,7 @@ def soon() -> dict[str, Any]:
 
 async def open_as_organizer(board: Board, view: str) -> Page:
     """Open a page of the board for a member who became an organizer."""
-    keller = await board.student("Ms Keller")
-    user_id = UserId((await keller.fetch_user_id()).removeprefix("user_"))
-    async with auth_for_database(board.app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        await account_admin.set_role(auth, None, user_id, Role.ORGANIZER, vouches=True)
+    keller = await board.colleague("Ms Keller")
     return await board.open(await board.context(keller), f"#/{view}")
 
 

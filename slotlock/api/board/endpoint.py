@@ -59,7 +59,7 @@ WORKER = "worker.js"
 HASH_CHARS = 16
 VERSION = re.compile(rf"[0-9a-f]{{{HASH_CHARS}}}")
 # The address of a view that became a part of the path: a sign is before it.
-ADDRESS = re.compile(r"[^\w-]+([a-z]+(?:/[\w/-]*)?)\W*", re.ASCII)
+ADDRESS = re.compile(r"[^\w-]+([a-z]+(?:/[\w/-]*)?)\W*(?:[?&#].*)?", re.ASCII)
 ENCODINGS = ("br", "gzip", "")
 # The encodings in `Accept-Encoding`, without those that a client refuses.
 ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
@@ -193,9 +193,9 @@ def board_routes(
 def _lead_to_page(request: Request, rest: str) -> Response:
     """Lead a link to the page whose fragment a program took for a part of the path.
 
-    Programs that read mails write `/board%23/invitation/...`, or leave out the `#`.
+    Programs that read mails write `/board%23/invitation/...`, or `%2523`, or leave out the `#`.
     """
-    if (address := ADDRESS.fullmatch(unquote(rest))) is None:
+    if (address := ADDRESS.fullmatch(unquote(unquote(rest)))) is None:
         return PlainTextResponse("no such file of the board", 404)
     # Relative, so that it works behind a path prefix, too.
     _, _, after = request.scope["raw_path"].decode("latin-1").partition("/board")

@@ -38,6 +38,7 @@ from slotlock.domain.users.account_admin_rules import (
     SelfRegistered,
     account_change_refusal,
     grant_refusal,
+    is_own_account,
     role_refusal,
     sign_in_change_refusal,
 )
@@ -167,7 +168,8 @@ async def update_user(
 ) -> UpdateUserOutcome:
     """Change the name or the login name of an account; None leaves a field unchanged.
 
-    Only admins change the login name of an account whose user has signed in.
+    Only admins change the login name of an account whose user has signed in. Their own needs the
+    password (`change_email`), if a mail to the new one would lead in: a stolen session must not.
     """
     new_name = None if name is None else normalize_line(name)
     new_login_name, login_problems = _parse_login_name(email, username)
@@ -178,11 +180,16 @@ async def update_user(
     if found := FieldProblem.all_of(problems):
         return InvalidInput(found)
 
-    def refuse(user: User) -> AdminRequired | SelfRegistered | None:
+    def refuse(user: User) -> AdminRequired | SelfRegistered | InvalidInput | None:
         refusal = grant_refusal(caller, user)
         if refusal or new_login_name in (None, user.login_name):
             return refusal
-        return sign_in_change_refusal(caller, user)
+        if refusal := sign_in_change_refusal(caller, user):
+            return refusal
+        if not (auth.sends_mail and is_own_account(caller, user)):
+            return None
+        field = "username" if email is None else "email"
+        return InvalidInput((FieldProblem(field, ProblemCode.OWN_LOGIN_NAME.problem()),))
 
     async def write(user: User) -> UserUpdated | EmailTaken | InvalidInput | None:
         name_after, login_name_after = new_name or user.name, new_login_name or user.login_name

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from slotlock.auth.accounts import limited_notices
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.booking.booking_refusals import UserNotFound
+from slotlock.domain.notifications.mail_kinds import SIGN_IN_UNLINKED
 from slotlock.domain.shared.declare import outcome, refusal, shown
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, User, UserId
@@ -69,7 +71,7 @@ async def unlink_sign_in(auth: Auth, caller: Caller, identity_id: str) -> Unlink
     """End that the caller signs in with an identity; one that they do not have changes nothing."""
     user = (await auth.repositories.users.find_many([caller.user_id]))[caller.user_id]
     may_be_last = user.has_password and auth.accepts_password(user)
-    if not await _unlink(auth, caller, user.id, identity_id, may_be_last=may_be_last):
+    if not await _unlink(auth, caller, user, identity_id, may_be_last=may_be_last):
         return LastSignIn()
     return SignInUnlinked(user)
 
@@ -84,21 +86,25 @@ async def unlink_sign_in_of(
     user = (await auth.repositories.users.find_many([user_id])).get(user_id)
     if user is None or user.erased:
         return UserNotFound(user_id)
-    await _unlink(auth, caller, user_id, identity_id, may_be_last=True)
+    await _unlink(auth, caller, user, identity_id, may_be_last=True)
     return UserSignInUnlinked(user)
 
 
 async def _unlink(
-    auth: Auth, caller: Caller, user_id: UserId, identity_id: str, *, may_be_last: bool
+    auth: Auth, caller: Caller, user: User, identity_id: str, *, may_be_last: bool
 ) -> bool:
     repository = auth.repositories.identities
-    for linked in await repository.find_all(user_id):
-        if identity_id_of(linked.identity.key) == identity_id:
+    names = {each.issuer: each.name for each in auth.sign_on.providers} if auth.sign_on else {}
+    for linked in await repository.find_all(user.id):
+        identity = linked.identity
+        if identity_id_of(identity.key) == identity_id:
+            data = {"provider": names.get(identity.issuer, identity.issuer)}
+            mails = await limited_notices(auth, SIGN_IN_UNLINKED, user, data=data)
             if not await repository.unlink(
-                user_id, linked.identity, caller, auth.now(), may_be_last=may_be_last
+                user.id, identity, caller, auth.now(), may_be_last=may_be_last, mails=mails
             ):
                 return False
-            auth.session_streams.session_changed(user_id)
+            auth.session_streams.session_changed(user.id)
     return True
 
 

@@ -23,6 +23,7 @@ from slotlock.auth.accounts import (
     TooManyAttempts,
     busy_if_overloaded,
     check_own_password,
+    limited_notices,
     notice_mails,
     throttle_login,
 )
@@ -260,7 +261,8 @@ async def link_sign_in(
         owner = await auth.repositories.identities.find_user(claims.identity)
         if owner is None:
             new = _new_identity(auth, claims)
-            mails = notice_mails(auth, SIGN_IN_LINKED, user, data={"provider": provider.name})
+            data = {"provider": provider.name}
+            mails = await limited_notices(auth, SIGN_IN_LINKED, user, client_address, data=data)
             owner = await auth.repositories.identities.link(
                 user, new, by_address=False, session_id=caller.session_id, mails=mails
             )

@@ -105,10 +105,10 @@ function barred() {
   return { title: () => t("tab.organizer"), render };
 }
 
-/** Return the address of the view, its name, and the part that it shows. Programs add signs to links, and escape others. */
+/** Return the address of the view, its name, and the part that it shows. Programs add signs to links, and escape others, also twice. */
 function addressed() {
-  const [address] = /** @type {RegExpExecArray} */ (/^[\w/-]*/.exec(location.hash.replace(/%[0-7][\da-f]/gi, decodeURIComponent).replace(/^\W+/, "")));
-  const [name, ...rest] = address.split("/");
+  const [address] = /** @type {RegExpExecArray} */ (/^[\w/-]*/.exec(location.hash.replace(/%(25)*(?=[0-7][\da-f])/gi, "%").replace(/%[0-7][\da-f]/gi, decodeURIComponent).replace(/^\W+/, "")));
+  const [name = "", ...rest] = address.split("/").filter(Boolean);
   return { address, name, part: rest.join("/") };
 }
 
@@ -124,7 +124,7 @@ async function show() {
   const { address, name, part } = addressed();
   const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && !me);
   const isOfOther = shownTo && shownTo !== me?.id;
-  if (address === shownAddress && isForOthers === isBarred && view && !isOfOther) return;
+  if (address === shownAddress && isForOthers === isBarred && view && !isOfOther) return void (shownTo ??= me?.id);
   shownTo = undefined;
   shownAddress = address;
   isBarred = isForOthers;

@@ -233,19 +233,20 @@ function withLock(task) {
  * Run an operation and return its data.
  * @param {string} name of a file in operations/
  * @param {Record<string, any>} [variables]
+ * @param {string} [id] of the user who began what it is a part of
  * @returns {Promise<any>}
  */
-export function run(name, variables = {}) {
-  return asMe((token) => post(name, variables, token));
+export function run(name, variables = {}, id = me?.id) {
+  return asMe((token) => post(name, variables, token), id);
 }
 
 /**
  * Send a request as the user that this page shows, again with a new token if its own has ended, but never as another user.
  * @template T @param {(token: string) => Promise<T>} send with the header that names the session
+ * @param {string} [id] of the user
  * @returns {Promise<T>}
  */
-export async function asMe(send) {
-  const id = me?.id;
+export async function asMe(send, id = me?.id) {
   mustBe(id);
   const used = authorization();
   try {

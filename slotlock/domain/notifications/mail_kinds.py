@@ -50,6 +50,7 @@ TEST = MailKind("test")
 RESET_PASSWORD = MailKind("reset_password")
 PASSWORD_CHANGED = MailKind("password_changed")
 SIGN_IN_LINKED = MailKind("sign_in_linked")
+SIGN_IN_UNLINKED = MailKind("sign_in_unlinked")
 INVITATION = MailKind("invitation")
 VERIFY_EMAIL = MailKind("verify_email")
 EMAIL_CHANGED = MailKind("email_changed")
@@ -58,7 +59,7 @@ TICKET_DECIDED = MailKind("ticket_decided")
 # Those that are inserted directly, and due at once.
 DIRECT_KINDS = (
     *(TEST, RESET_PASSWORD, PASSWORD_CHANGED, INVITATION, VERIFY_EMAIL, EMAIL_CHANGED),
-    *(SIGN_IN_LINKED, WEBHOOK_DISABLED, TICKET_DECIDED),
+    *(SIGN_IN_LINKED, SIGN_IN_UNLINKED, WEBHOOK_DISABLED, TICKET_DECIDED),
 )
 CAMPAIGN_OPENS = MailKind("campaign_opens")
 ANNOUNCEMENT = MailKind("announcement")

@@ -41,6 +41,7 @@ class ProblemCode(Enum):
     HAS_PASSWORD = "The user has a password already."
     SIGNS_IN_AT_PROVIDER = "The user signs in at a provider."
     OWN_PASSWORD = "Change your own password instead."
+    OWN_LOGIN_NAME = "Change your own address in your account, with your password."
     EMAIL_VERIFIED = "Your address is verified."
     EMAIL_UNCHANGED = "This is your address already."
     EMAIL_CHANGED = "Your address changed meanwhile. Please try again."

@@ -97,6 +97,11 @@ def manageable_roles(caller: Caller | None) -> tuple[Role, ...]:
     return (Role.MEMBER,) if caller.is_organizer else ()
 
 
+def is_own_account(caller: Caller | None, user: User) -> bool:
+    """Return whether the account is that of the caller."""
+    return caller is not None and caller.user_id == user.id
+
+
 def role_refusal(caller: Caller | None, role: Role) -> AdminRequired | None:
     """Return why the caller cannot administer an account of this role; None if they can."""
     return None if role in manageable_roles(caller) else AdminRequired()
@@ -108,7 +113,7 @@ def account_change_refusal(caller: Caller | None, user: User) -> AdminRequired |
     All that organizers may do to an account asks this, also a file of many. Organizers can change
     their own account as well.
     """
-    if caller is not None and caller.is_organizer and caller.user_id == user.id:
+    if caller is not None and caller.is_organizer and is_own_account(caller, user):
         return None
     return role_refusal(caller, user.role)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.account_admin_rules import (
     account_change_refusal,
+    is_own_account,
     sign_in_change_refusal,
 )
 from slotlock.domain.users.identity import Identity, LinkedIdentity
@@ -16,7 +17,8 @@ from slotlock.domain.users.user import Caller, User, UserId
 
 SUBJECT_TAKEN = "Another account has this subject."
 SUBJECT_BY_ADMIN = (
-    "The user of this account has signed in without this subject. Only an admin can add it."
+    "The user of this account has signed in without this subject. Only an admin other than the "
+    "user can add it."
 )
 OTHER_SUBJECT = "The user of this account has signed in with another subject of this provider."
 
@@ -61,7 +63,8 @@ def plan_identities(
         elif (
             before is not None
             and account_change_refusal(caller, before) is None
-            and sign_in_change_refusal(caller, before)
+            # An admin links a sign-in of their own: a stolen session must not name another one.
+            and (sign_in_change_refusal(caller, before) or is_own_account(caller, before))
         ):
             problems.add(row.line, SUBJECT, SUBJECT_BY_ADMIN, ImportProblem.SUBJECT_BY_ADMIN)
         removed = tuple(each.identity for each in replaced)

@@ -138,6 +138,7 @@ async def test_a_file_of_another_folder_is_not_found(
         "/invitation/T",
         "%23%2Finvitation%2FT",
         "%2523/invitation/T",
+        "%2523/invitation/T%253Futm=1",
     ],
 )
 async def test_a_link_whose_fragment_became_a_part_of_the_path_leads_to_the_page(

@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from slotlock.auth.sign_on.identities import (
     LastSignIn,
     SignInUnlinked,
     unlink_sign_in,
+    unlink_sign_in_of,
 )
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInLinked, SignInTaken
 from slotlock.domain.users.user import Caller, Role, User, UserId
@@ -115,6 +117,24 @@ async def test_a_mail_says_that_a_sign_in_was_linked(scene: SignOnScene) -> None
         user = await mailing.user()
         await mailing.user()  # the second sign-in is no news
         assert await kinds_of_mails(mailing.auth, user.id) == expected
+
+
+async def test_a_mail_says_that_a_sign_in_was_unlinked(scene: SignOnScene) -> None:
+    mailing = replace(scene, auth=replace(scene.auth, sends_mail=True))
+    admin = await insert_user(mailing.auth, Role.ADMIN)
+    admin_caller = Caller(admin.id, Role.ADMIN, "session", admin.created_at)
+    own = await caller_of(mailing.auth, await register(mailing.auth, new_email()))
+    expected = list[str]()
+    for unlink in (
+        partial(unlink_sign_in, mailing.auth, own),
+        partial(unlink_sign_in_of, mailing.auth, admin_caller, own.user_id),
+    ):
+        assert isinstance(await mailing.link(own, PASSWORD), SignInLinked)
+        (identity,) = await mailing.identities(own.user_id)
+        for _ in range(2):  # the second time, nothing is unlinked
+            await unlink(identity.id)
+        expected += ["sign_in_linked", "sign_in_unlinked"]
+        assert sorted(await kinds_of_mails(mailing.auth, own.user_id)) == sorted(expected)
 
 
 async def test_a_sign_in_belongs_to_one_account(scene: SignOnScene) -> None:

@@ -159,6 +159,18 @@ async def test_no_file_of_an_organizer_leads_a_subject_into_an_account_that_is_u
         assert await import_lines(moved, line, caller=admin) == is_result(0, 1, 0)
 
 
+async def test_a_stolen_session_of_an_admin_imports_no_subject_into_their_own_account(
+    scene: SignOnScene,
+) -> None:
+    password_hash = await scene.auth.password_hasher.hash("correct horse battery")
+    admin = await insert_user(scene.auth, Role.ADMIN, password_hash)
+    line = f"{admin.login_name},Ada,,{subject_of(scene)}"
+    refused = await import_lines(scene, line, caller=caller_of(admin))
+    assert refused == [(2, "SUBJECT_BY_ADMIN")]
+    other = caller_of(await insert_user(scene.auth, Role.ADMIN))
+    assert await import_lines(scene, line, caller=other) == is_result(0, 1, 0)
+
+
 async def test_nobody_is_invited_who_signs_in_at_the_provider(scene: SignOnScene) -> None:
     admin = caller_of(await insert_user(scene.auth, Role.ADMIN))
     email = new_email()

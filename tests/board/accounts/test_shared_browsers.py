@@ -16,10 +16,14 @@ from tests.support.board.pages import (
     shown,
     sign_in,
 )
+from tests.support.clients.client import hours_from_now
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+CONFIGURE = "mutation($input: ConfigureDrawInput!) { configureDraw(input: $input) { __typename } }"
+MY_WISHES = "query($id: ID!) { myWishes(campaignId: $id) { ranked { slotId } } }"
+ROSTER = "query($id: ID!) { slotRoster(slotId: $id) { nodes { attendance } } }"
 SESSIONS = "{ mySessions { id } }"
 # A browser tells a page in the background late what other tabs store.
 MISS_STORAGE = "addEventListener('storage', (event) => event.stopImmediatePropagation())"
@@ -27,6 +31,7 @@ MISS_STORAGE = "addEventListener('storage', (event) => event.stopImmediatePropag
 SAME_USER = "if (id && (newcomer || me?.id !== id))", "if (false)"
 ADOPTS = "if (me === shown && (!me || !session || me.id === session.user.id))", "if (true)"
 NOBODY_BETWEEN = "if (me && session && me.id !== session.user.id) adopt(null);", ""
+OWNER = "post(name, variables, token), id)", "post(name, variables, token))"
 SAME_LOOP = " || (id && me?.id !== id)", ""
 OTHER_SOCKET = "if (usedBy === me?.id) return;", "if (usedBy) return;"
 OWN_REQUESTS = "user === me?.id && Object", "Object"
@@ -43,24 +48,31 @@ async def show(page: Page, address: str) -> None:
     await page.evaluate("address => { location.hash = address }", address)
 
 
-async def sign_in_in_another_tab(board: Board, page: Page, student: Student) -> None:
+async def sign_in_in_another_tab(
+    board: Board, page: Page, student: Student, name: str = "Mia"
+) -> None:
     """Sign in as somebody else in a tab of its own, and come back."""
     other = await board.open(page.context, "#/signin")
     await sign_in(other, student)
-    await expect(other.locator("header .me")).to_have_text("Mia")
+    await expect(other.locator("header .me")).to_have_text(name)
     await page.bring_to_front()
 
 
-async def hold_booking(page: Page) -> tuple[asyncio.Event, asyncio.Event]:
-    """Hold the first booking, whose token ends: the events that it is sent, and that it goes on."""
+async def hold(
+    page: Page, operation: str, *, ends: bool = False
+) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the first such request: the events that it is sent, and that it goes on.
+
+    Its token `ends` meanwhile.
+    """
     is_sent, goes_on = asyncio.Event(), asyncio.Event()
 
     async def handle(route: Route) -> None:
         headers = route.request.headers
-        if not is_sent.is_set() and asks_for(route.request, "bookSlot"):
+        if not is_sent.is_set() and asks_for(route.request, operation):
             is_sent.set()
             await goes_on.wait()
-            headers = {**headers, "authorization": "Bearer ended"}
+            headers = {**headers, **({"authorization": "Bearer ended"} if ends else {})}
         await route.fallback(headers=headers)
 
     await page.route("**/graphql", handle)
@@ -113,7 +125,7 @@ async def test_a_request_whose_token_ended_is_not_repeated_as_another_user(
     if not is_guarded:
         await change_script(context, SAME_USER, ADOPTS)
     page = await board.open(context, course.address)
-    is_sent, goes_on = await hold_booking(page)
+    is_sent, goes_on = await hold(page, "bookSlot", ends=True)
     await course.button(page).click()
     await is_sent.wait()
     await sign_in_in_another_tab(board, page, child)
@@ -224,3 +236,105 @@ async def test_offline_one_signs_out_here_and_later_there(board: Board, was_know
 
     await eventually(has_ended, "the session has ended on the server")
     await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def go_on_as_colleague(board: Board, page: Page, colleague: Student) -> None:
+    """Let another organizer go on at this page."""
+    await sign_in_in_another_tab(board, page, colleague, "Mr Lang")
+    async with page.expect_request(
+        lambda each: asks_for(each, "doorSlot") or asks_for(each, "user")
+    ):
+        await page.get_by_role("button", name="Go on as Mr Lang").click()
+    await expect(page.locator("header .me")).to_have_text("Mr Lang")
+
+
+@pytest.mark.parametrize("is_guarded", GUARDED)
+async def test_marking_all_as_absent_does_not_go_on_as_the_next_organizer(
+    board: Board, is_guarded: bool
+) -> None:
+    first, second = [await board.colleague(name) for name in ("Ms Keller", "Mr Lang")]
+    course = await board.course(startTime=hours_from_now(1), endTime=hours_from_now(2))
+    for name in ("Mia", "Noa"):
+        await (await board.student(name)).book_slot(course.slot_id)
+    await board.organizer.update_slot(course.slot_id, startTime=hours_from_now(-1))
+    context = await board.context(first)
+    if not is_guarded:
+        await change_script(context, OWNER)
+    page = await board.open(context, f"#/door/{course.slot_id}")
+    is_sent, goes_on = await hold(page, "markNoShow")
+    await page.get_by_role("button", name="Mark all 2 missing as absent").click()
+    await page.get_by_role("button", name="Mark as absent").click()
+    await is_sent.wait()
+    await go_on_as_colleague(board, page, second)
+    goes_on.set()
+    expected = 1 if is_guarded else 2
+
+    async def count_absent() -> int:
+        roster = await board.organizer.execute(ROSTER, id=course.slot_id)
+        return [each["attendance"] for each in roster["nodes"]].count("NO_SHOW")
+
+    async def are_absent() -> bool:
+        return await count_absent() == expected
+
+    await eventually(are_absent, "those who were marked are absent")
+    await show(page, "#/week")
+    await page.get_by_role("heading", name="My week").wait_for()
+    assert await count_absent() == expected
+
+
+async def test_a_form_is_not_sent_on_as_the_next_organizer(board: Board) -> None:
+    first, second = [await board.colleague(name) for name in ("Ms Keller", "Mr Lang")]
+    member = await board.student("Mia")
+    await board.vouch_for(member)
+    page = await board.open(await board.context(first), f"#/people/{await member.fetch_user_id()}")
+    is_sent, goes_on = await hold(page, "updateUser")
+    await page.get_by_label("Name", exact=True).fill("Mia Maier")
+    await page.get_by_label("Groups").fill("7a")
+    await page.get_by_role("button", name="Save").click()
+    await is_sent.wait()
+    await go_on_as_colleague(board, page, second)
+    # What was begun ends with reading the account again.
+    async with page.expect_request(lambda each: asks_for(each, "user")):
+        goes_on.set()
+    me = await member.execute("{ me { name groups } }")
+    assert me == {"name": "Mia Maier", "groups": []}
+
+
+@pytest.mark.parametrize("is_guarded", GUARDED)
+async def test_wishes_that_are_being_sent_are_not_sent_for_the_next_user(
+    board: Board, is_guarded: bool
+) -> None:
+    parent, child, course = await parent_and_child(board)
+    mate = await board.student("Noa")
+    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(1)}
+    await board.organizer.execute(CONFIGURE, input=until)
+    await parent.create_team_with(mate)
+    context = await board.context(parent)
+    if not is_guarded:
+        await change_script(context, OWNER)
+    page = await board.open(context, f"#/wishes/{course.campaign_id}")
+    await page.get_by_label("For whom").select_option("Roommates")
+    await page.get_by_role("button", name="Add: Chess").click()
+    await shown(page, "Your wishes are saved.").wait_for()
+    # The wishes of the team go first, and then those of one person come.
+    is_sent, goes_on = await hold(page, "setWishes")
+    await page.get_by_label("For whom").select_option("For me alone")
+    await is_sent.wait()
+    await sign_in_in_another_tab(board, page, child)
+    await page.get_by_role("button", name="Go on as Mia").click()
+    await expect(page.locator("header .me")).to_have_text("Mia")
+    goes_on.set()
+
+    async def wishes() -> list[bool]:
+        found = [await each.execute(MY_WISHES, id=course.campaign_id) for each in (parent, child)]
+        return [each is not None and bool(each["ranked"]) for each in found]
+
+    expected = [False, not is_guarded]
+
+    async def are_sent() -> bool:
+        return await wishes() == expected
+
+    await eventually(are_sent, "the wishes of the parent are gone")
+    await show(page, "#/week")
+    await page.get_by_role("heading", name="My week").wait_for()
+    assert await wishes() == expected

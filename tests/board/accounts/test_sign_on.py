@@ -158,6 +158,31 @@ async def test_a_user_links_and_unlinks_the_sign_in_in_the_account(
     await page.get_by_role("button", name=LINK).wait_for()
 
 
+async def test_a_user_without_a_password_is_led_to_a_fresh_sign_in_for_a_link(
+    board: Board, subject: str
+) -> None:
+    page = await board.open(await board.context(await board.student()), "#/account")
+    await go_to_provider(page, LINK, subject)
+    await shown(page, "If you have none, sign out and in again first.").wait_for()
+    await page.get_by_role("button", name="Sign out").press("Enter")
+    await go_to_provider(page, SIGN_IN, subject)
+    await page.wait_for_url("**/board#/account")
+    await page.get_by_role("heading", name="Ada Lovelace").wait_for()
+
+
+async def test_a_page_that_asks_for_a_password_stays_whole_after_a_sign_out_elsewhere(
+    board: Board, subject: str
+) -> None:
+    page = await board.open(await board.context(await board.student()), "#/account")
+    await go_to_provider(page, LINK, subject)
+    await page.get_by_label("Current password").wait_for()
+    await page.evaluate("localStorage.clear(); dispatchEvent(new StorageEvent('storage'))")
+    await page.locator('nav a[href="#/signin"]').wait_for()
+    await page.get_by_label("Current password").fill(PASSWORD)
+    await page.get_by_label("Current password").press("Enter")
+    await shown(page, "did not begin in this tab").wait_for()
+
+
 async def test_an_admin_sees_and_unlinks_the_sign_in_of_a_user(board: Board, subject: str) -> None:
     page = await board.open(await board.context(), "#/signin")
     await go_to_provider(page, SIGN_IN, subject)

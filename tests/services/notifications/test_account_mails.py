@@ -251,6 +251,27 @@ async def test_an_organizer_gets_no_mail_with_the_password_link_of_a_member(
     assert isinstance(await redirect(admin, "benjamin@school.test"), account_admin.UserUpdated)
 
 
+@pytest.mark.parametrize("sends_mail", [True, False])
+async def test_a_stolen_session_of_an_admin_gets_no_mail_with_the_password_link_of_the_admin(
+    site: Accounts, sends_mail: bool
+) -> None:
+    session = await site.register()
+    caller = replace(await site.caller(session), role=Role.ADMIN)
+    auth = replace(site.auth, sends_mail=sends_mail)
+    users = auth.repositories.users
+    await account_admin.set_role(auth, None, caller.user_id, Role.ADMIN, vouches=True)
+    for email, username in (("thief@school.test", None), (None, "thief")):
+        before = (await users.find_many([caller.user_id]))[caller.user_id].login_name
+        outcome = await account_admin.update_user(
+            auth, caller, caller.user_id, "Eve", email, username
+        )
+        assert isinstance(outcome, InvalidInput if sends_mail else account_admin.UserUpdated)
+        after = (await users.find_many([caller.user_id]))[caller.user_id].login_name
+        assert after == (before if sends_mail else email or username)
+    renamed = await account_admin.update_user(auth, caller, caller.user_id, "Eva", None)
+    assert isinstance(renamed, account_admin.UserUpdated)
+
+
 @pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
 async def test_an_address_stays_if_its_user_sets_a_password_before_it_is_written(
     site: Accounts, monkeypatch: pytest.MonkeyPatch, is_guarded: bool

@@ -20,12 +20,14 @@ from playwright.async_api import (
 
 from slotlock.api.board.endpoint import ALONE, START
 from slotlock.api.board.modules import merged_modules
+from slotlock.auth.admin import account_admin
+from slotlock.domain.users.user import Role, UserId
 from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
 from tests.support.board.sources import MODULES, sent_modules
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import TIMEOUT_S
-from tests.support.stores.users import new_email
+from tests.support.stores.users import auth_for_database, new_email
 
 VOUCH = "mutation($id: ID!) { vouchForUser(userId: $id) { __typename } }"
 REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
@@ -87,6 +89,14 @@ class Board:
     async def vouch_for(self, student: Student) -> None:
         """Let the organizer vouch for a student, who can get groups and a role then."""
         await self.organizer.execute(VOUCH, id=await student.fetch_user_id())
+
+    async def colleague(self, name: str) -> Student:
+        """Register a member who became an organizer."""
+        user = await self.student(name)
+        user_id = UserId((await user.fetch_user_id()).removeprefix("user_"))
+        async with auth_for_database(self.app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+            await account_admin.set_role(auth, None, user_id, Role.ORGANIZER, vouches=True)
+        return user
 
     async def admin(self) -> Student:
         """Sign in as the administrator."""

@@ -2,11 +2,12 @@
 /** My account: language, colors, teams, sessions, password, my data, and the way out. */
 import { reason } from "../bookings.js";
 import { RequestError, asMe, codeOf, hasSession, lostAt, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
-import { go, say, site } from "../app.js";
+import { BACK, go, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
 import { opening } from "../rows.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
+import { tab } from "../storage.js";
 import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { codeSent } from "./signin.js";
 import { begin, identityList } from "./signon.js";
@@ -181,7 +182,7 @@ export function openAccount(code) {
 
   /** Remember the code for after the sign-in: it is worth nothing without it. */
   function remember() {
-    if (code) sessionStorage.setItem("slotlock.back", `#/account/${code}`);
+    if (code) tab.set(BACK, `#/account/${code}`);
   }
 
   /** @param {any} team */

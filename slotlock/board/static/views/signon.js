@@ -1,7 +1,7 @@
 // @ts-check
 /** Sign in at a provider of the school: the way there, and the page to which it sends the user. */
 import { reason } from "../bookings.js";
-import { BUSY, hasSession, me, newKey, onSession, resultOf, run, sendUntilAnswered } from "../client.js";
+import { BUSY, hasSession, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
 import { BACK, go, returned, say, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { button, failure, field, languageLinks, notice, usernameField, whose } from "../parts.js";
@@ -122,6 +122,13 @@ export function openSignOn() {
     go(isLink && me ? "#/account" : "#/signin");
   }
 
+  /** Sign in anew, without a password, and begin the link again. */
+  function signInAgain() {
+    isLinkRequired = true;
+    signOut();
+    goOn();
+  }
+
   /** @param {any} event */
   function submit(event) {
     event.preventDefault();
@@ -132,9 +139,10 @@ export function openSignOn() {
     return h(
       "form",
       { class: "stack", onsubmit: submit },
-      usernameField(me.email),
+      usernameField(me?.email),
       field("currentPassword", t("account.currentPassword"), { type: "password", autocomplete: "current-password", required: true }, linkTrouble),
       h("button", { class: "btn big full" }, t("account.identities")),
+      button("second", t("account.signOut"), signInAgain),
     );
   }
 

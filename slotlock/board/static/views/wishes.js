@@ -88,8 +88,8 @@ export function openWishes(campaignId) {
       const team = teams().find((each) => each.id === teamId);
       const before = data.myWishes?.userIds ?? [];
       // The wishes of a team go before others take their place. Those of one person become the team's at once.
-      if (before.length > 1 && !areSame(before, team ? membersOf(team) : [])) await run("setWishes", { campaign: campaignId, slots: [] });
-      const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null });
+      if (before.length > 1 && !areSame(before, team ? membersOf(team) : [])) await run("setWishes", { campaign: campaignId, slots: [] }, owner);
+      const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null }, owner);
       if (!result.code) data.myWishes = result.wishes;
       if (sent !== version) return; // a newer list follows
       if (result.code) problem = result.fields ? result.fields.map(problemText).join(" ") : t(`refusal.${result.code}`);

@@ -266,10 +266,11 @@ class IdentityRepository:
         now: datetime,
         *,
         may_be_last: bool,
+        mails: Sequence[OutboxEntry] = (),
     ) -> bool:
         """Remove an identity of a user, and end the sessions that it opened, but not the caller's.
 
-        Return False if it is the last one, unless it `may_be_last`.
+        The mails about it are inserted. Return False if it is the last one, unless it may be.
         """
         query: Document = {"_id": ObjectId(user_id), "identities.key": identity.key}
         if not may_be_last:
@@ -285,6 +286,7 @@ class IdentityRepository:
             await self._sessions.delete_many(others, session=session)
             note = note_sign_in(identity, None, user_id, caller.user_id, now)
             await insert_notes(self._database, [note], session)
+            await self._outbox.insert(mails, now, session)
             return True
 
         return await in_transaction(self._database, write)

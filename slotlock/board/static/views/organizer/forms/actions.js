@@ -2,7 +2,7 @@
 /** What an organizer does with one click: it runs once, and its answer is where the click was. */
 import { say } from "../../../app.js";
 import { reason } from "../../../bookings.js";
-import { codeOf, run, sendUntilAnswered } from "../../../client.js";
+import { codeOf, me, run, sendUntilAnswered } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { t } from "../../../text.js";
@@ -15,13 +15,14 @@ const ATTEMPTS = 5;
  * Send a mutation, or a query about a campaign, until there is an answer. A result with a `code` did not work.
  * @param {string} name of an operation with one field
  * @param {Record<string, any>} variables
+ * @param {string} [owner] the id of the user who began what it is a part of
  * @returns {Promise<any>}
  */
-export async function answer(name, variables) {
+export async function answer(name, variables, owner) {
   let attempts = 0;
   let trouble = "OFFLINE";
   try {
-    const result = await sendUntilAnswered(async () => Object.values(await run(name, variables))[0] ?? { code: "CAMPAIGN_NOT_FOUND" }, {
+    const result = await sendUntilAnswered(async () => Object.values(await run(name, variables, owner))[0] ?? { code: "CAMPAIGN_NOT_FOUND" }, {
       isWanted: () => ++attempts < ATTEMPTS,
       onTrouble: (code) => {
         trouble = code;
@@ -53,6 +54,7 @@ export function focusKey(key, inside = "") {
 
 /** The actions of a view: at most one runs, and each problem is kept with the key of its action. */
 export class Actions {
+  owner = me?.id;
   running = "";
   asking = "";
   /** @type {Map<string, any>} */
@@ -71,7 +73,7 @@ export class Actions {
     this.problems.delete(key);
     redraw();
     try {
-      const result = await answer(name, variables);
+      const result = await answer(name, variables, this.owner);
       if (result.code) {
         this.problems.set(key, result);
         say(why(result));

@@ -1,6 +1,6 @@
 // @ts-check
 /** Forms of organizers: what was typed stays, and an error stands at its field. */
-import { newKey } from "../../../client.js";
+import { me, newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
 import { problemText, t } from "../../../text.js";
@@ -15,6 +15,7 @@ let forms = 0;
 
 /** A form: its values by field, and what is wrong with them. */
 export class Form {
+  owner = me?.id;
   isSending = false;
   note = "";
   /** @type {any} The result that did not work. */
@@ -274,7 +275,7 @@ export class Form {
     if (!variables || Object.keys(this.errors).length) return this.showErrors();
     this.isSending = true;
     redraw();
-    const result = await answer(name, variables);
+    const result = await answer(name, variables, this.owner);
     this.isSending = false;
     if (!result.code) {
       redraw();

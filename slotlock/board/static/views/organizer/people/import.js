@@ -96,11 +96,11 @@ export function openImport() {
 
   /** Ban those whom the file leaves out, as a sync does. */
   async function ban() {
-    const { leavers } = report;
+    const [{ leavers }, owner] = [report, me?.id];
     if (isSending) return;
     isSending = true;
     while (leavers.length) {
-      const { code, ...refusal } = await answer("banUser", { id: leavers[0].userId, reason: t("people.leaverReason") });
+      const { code, ...refusal } = await answer("banUser", { id: leavers[0].userId, reason: t("people.leaverReason") }, owner);
       if (code && code !== "USER_NOT_FOUND") {
         error = why({ code, ...refusal });
         break;
