@@ -435,7 +435,7 @@ async def test_an_edit_that_was_undone_or_edited_again_is_one_mail_at_most(
     assert text_of(scene).index("Halle 3") < text_of(scene).index("Halle 4")
 
 
-async def test_an_edit_that_was_greylisted_is_told_though_later_ones_were_undone(
+async def test_an_edit_that_was_greylisted_is_a_mail_though_later_ones_were_undone(
     scene: MailScene,
 ) -> None:
     slot_id = await scene.insert_slot(title="Alpha", location="Halle 1")
