@@ -1,7 +1,7 @@
 """The parts of a mail about a user's bookings: one for each booking, as it is now."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -172,30 +172,66 @@ async def _load_part(
     }
     if booking.held_until is not None:
         values["deadline"] = format_time(booking.held_until, slot.time_zone, language)
-    before = _slot_before(slot, entries) if news.kind == EDITED.name else None
-    if before is not None:
-        old, new = (
-            old_values(each, language, each.meeting_url_for(booking)) for each in (before, slot)
-        )
-        if old == new:  # an edit was undone
+    if news.kind == EDITED.name:
+        old = await _find_old_values(services, news.about, entries, language)
+        if old is None:
             return OVERTAKEN
         values |= old
     elif news.before is not None:
         values |= old_values(news.before.slot, language)
-    events = list(_changed_events(news, before, now))
+    events = await _changed_events(services, news, {entry.id for entry in entries}, now)
     if events:
         events = await with_descriptions(services, events, board_url, language)
     return BookingPart(booking.id, news.kind, values, tuple(events))
 
 
-def _changed_events(
-    news: BookingNews, before: Slot | None, now: datetime
-) -> Iterator[CalendarEvent]:
-    """Yield the events that calendars add, and those that they remove; `before` is before edits."""
+async def _changed_events(
+    services: Services, news: BookingNews, ids: set[str], now: datetime
+) -> Sequence[CalendarEvent]:
+    """Return the events that calendars add, and those that they remove."""
+    events: list[CalendarEvent] = []
     for place in (*((news.added,) if news.added else ()), *news.removed):
-        yield from events_of_booking(place.slot, place.booking, now)
-    if before is not None:
-        yield from removed_events(before, news.about.slot, news.about.booking, now)
+        slot, booking = place.slot, place.booking
+        events += events_of_booking(slot, booking, now)
+        if not is_news(place, ids):
+            known = await _find_known_slot(services, place, ids)
+            events += removed_events(known, slot, booking, now)
+    return events
+
+
+async def _find_old_values(
+    services: Services, place: Place, entries: Sequence[OutboxEntry], language: str
+) -> dict[str, object] | None:
+    """Return what a mail about edits shows of the slot before; None if they were undone.
+
+    Those before them, whose mails did not leave, may not be undone.
+    """
+    slot, booking = place.slot, place.booking
+    own = [entry for entry in entries if entry.booking_id == booking.id]
+    known = await _find_known_slot(services, place, {entry.id for entry in own})
+    for before in (_slot_before(slot, own), known):
+        old, new = (
+            old_values(each, language, each.meeting_url_for(booking)) for each in (before, slot)
+        )
+        if old != new:
+            return old
+    return None
+
+
+async def _find_known_slot(services: Services, place: Place, ids: set[str]) -> Slot:
+    """Return the slot of a booking as its user knows it.
+
+    That is before the edits of these entries, and of others whose mails did not leave.
+    """
+    edits, booking = [], place.booking
+    of_user = OutboxFilter(user_id=booking.user_id, kind=EDITED.name)
+    for entry in (await services.outbox.page(of_user, MAX_RETRIED)).items:
+        if entry.booking_id != booking.id:
+            continue
+        if entry.state is OutboxState.SENT and entry.id not in ids:
+            break
+        edits.append(entry)
+    return _slot_before(place.slot, edits[::-1])
 
 
 async def _is_edited_again(services: Services, entries: Sequence[OutboxEntry]) -> bool:
@@ -283,7 +319,7 @@ def old_values(slot: Slot, language: str, link: str | None = None) -> dict[str, 
 
 
 def _slot_before(slot: Slot, entries: Sequence[OutboxEntry]) -> Slot:
-    """Return the slot as it was before the edits of these entries."""
+    """Return the slot as it was before the edits of these entries, the oldest first."""
     before: dict[str, str | None] = {}
     for entry in entries:
         for field, old, _ in json.loads(entry.data.get("edits", "[]")):

@@ -303,6 +303,21 @@ async def test_a_file_of_an_organizer_vouches_but_does_not_claim(auth: Auth, dom
     assert vouched == ImportResult(0, 0, 0, dry_run=False, vouched_for=1)
 
 
+async def test_a_claim_by_a_file_without_names_leaves_the_name_out_of_mails(
+    auth: Auth, domain: str
+) -> None:
+    for name in ("ada", "ben"):
+        await squat(auth, f"{name}@{domain}")
+    bodies = (f"email\r\nada@{domain}\r\n".encode(), user_csv(domain, {"ben": "Ben B."}))
+    for body in bodies:
+        await import_users(auth, body, dry_run=False, choices=CLAIM_ALL)
+    users = await users_by_local_part(auth, domain)
+    assert {name: each.has_known_name for name, each in users.items()} == {
+        "ada": False,
+        "ben": True,
+    }
+
+
 async def test_the_log_has_a_claim(auth: Auth, repositories: Repositories, domain: str) -> None:
     eve = (await squat(auth, f"ada@{domain}")).user
     await import_users(

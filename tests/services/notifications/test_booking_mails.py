@@ -17,6 +17,7 @@ from slotlock.domain.notifications import booking_news
 from slotlock.domain.notifications.mail_kinds import first_mail
 from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_campaign_id
@@ -432,6 +433,72 @@ async def test_an_edit_that_was_undone_or_edited_again_is_one_mail_at_most(
     await scene.send(timedelta(minutes=5))
     assert scene.trap.subjects == ["New time or place: Alpha"]
     assert text_of(scene).index("Halle 3") < text_of(scene).index("Halle 4")
+
+
+async def test_an_edit_that_was_greylisted_is_a_mail_though_later_ones_were_undone(
+    scene: MailScene,
+) -> None:
+    slot_id = await scene.insert_slot(title="Alpha", location="Halle 1")
+    await scene.book(slot_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+
+    async def edit(location: str) -> None:
+        scene.clock.advance(timedelta(seconds=1))
+        patch = SlotPatch(location=location)
+        await editing.edit(scene.services, slot_id, patch, scene.organizer.user_id)
+
+    async with scene.reading():
+        await edit("Halle 2")
+        await scene.until_entries("edited")
+        scene.trap.respond_to_recipient = lambda _: "451 greylisted"
+        await scene.send()
+        scene.trap.respond_to_recipient = lambda _: None
+        await edit("Halle 3")
+        await edit("Halle 2")
+        await scene.until_entries(*["edited"] * 3)
+    await scene.send()
+    assert scene.trap.subjects == ["New time or place: Alpha"]
+    assert text_of(scene).index("Halle 1") < text_of(scene).index("Halle 2")
+
+
+async def test_what_a_greylisted_edit_would_have_removed_is_removed_by_any_later_mail(
+    scene: MailScene,
+) -> None:
+    """The second meetings of a day are an event of their own, which the edit removes."""
+    first = Meeting(
+        scene.clock.now + timedelta(days=1), scene.clock.now + timedelta(days=1, hours=1)
+    )
+    second = Meeting(first.end, first.end + timedelta(hours=1))
+    slot_id = await scene.insert_slot(start=first.start, end=second.end, meetings=(first, second))
+    other_id = await scene.insert_slot(title="Other")
+    day, organizer = first.start.date(), scene.organizer
+    async with scene.reading():
+        bookings = await scene.book(slot_id, 0, 1, 2)
+        await scene.until_entries(*["booked"] * 3)
+        await scene.send()
+        scene.trap.respond_to_recipient = lambda _: "451 greylisted"
+        one_meeting = SlotPatch(timetable=Timetable(day, day, extra=(first,)))
+        await editing.edit(scene.services, slot_id, one_meeting, organizer.user_id)
+        await scene.until_entries(*["booked", "edited"] * 3)
+        await scene.send()
+        scene.trap.respond_to_recipient = lambda _: None
+        await cancel(scene, slot_id, bookings[0], scene.members[0])
+        await move(scene.services, request(slot_id, bookings[1], organizer), other_id)
+        scene.clock.advance(timedelta(seconds=1))
+        edit = SlotPatch(location="Halle 2")
+        await editing.edit(scene.services, slot_id, edit, organizer.user_id)
+        await scene.until_entries(*["booked", "edited"] * 3, "cancelled", "moved", "edited")
+    await scene.send()
+    await scene.send(timedelta(minutes=5))
+    removed = {
+        str(event["UID"])
+        for number in range(3, len(scene.trap.mails))
+        for method, event in events_of(scene, number)
+        if method == "CANCEL"
+    }
+    gone = {f"{each}-2@slotlock" for each in bookings}
+    assert removed == gone | {f"{each}-1@slotlock" for each in bookings[:2]}
+    assert len(scene.trap.mails) == 6
 
 
 @pytest.mark.parametrize("has_place_since", [False, True])

@@ -396,6 +396,8 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
         update["$unset"] = {"selfRegistered": ""}
     if user_update.is_claim:
         change["withoutPassword"] = True
+        if user_update.name == before.name:  # the file may have no names
+            change["claimed"] = True
         unset = dict.fromkeys(FIELDS_UNSET_BY_CLAIM, "")
         if added:
             del unset["identities"]
