@@ -173,7 +173,8 @@ async def verify_email(
     if verified is None:
         return _invalid("code", INVALID_CODE)
     if auth.mail_throttle is not None:
-        await auth.mail_throttle.refund_answered(client_address)
+        is_first = user.self_registered and not user.email_verified and email == user.login_name
+        await auth.mail_throttle.refund_answered(client_address, is_first=is_first)
     return EmailVerified(verified)
 
 

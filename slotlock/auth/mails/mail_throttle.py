@@ -125,7 +125,7 @@ class MailThrottle:
         charges = [
             *self._recipient_charges(purpose, user_id),
             *self._recipient_charges(purpose, email),
-            *_stranger_charges(client_address),
+            *_stranger_charges(client_address, is_first=is_first),
         ]
         return await self._admit(purpose, charges, client_address)
 
@@ -137,9 +137,10 @@ class MailThrottle:
         ]
         return await self._admit(MailPurpose.NOTICE, charges, client_address)
 
-    async def refund_answered(self, client_address: str | None) -> None:
+    async def refund_answered(self, client_address: str | None, *, is_first: bool) -> None:
         """Uncount a mail whose code came back from a client: its address is not a stranger's."""
-        await self._logins.charge(_stranger_charges(client_address), ChargeMode.REFUND)
+        charges = _stranger_charges(client_address, is_first=is_first)
+        await self._logins.charge(charges, ChargeMode.REFUND)
 
     async def _admit(
         self,
@@ -179,10 +180,17 @@ class MailThrottle:
         return [(subject, limit, 1) for limit in PER_RECIPIENT]
 
 
-def _stranger_charges(client_address: str | None) -> Sequence[RateCharge]:
-    charges = [("site", limit, 1) for limit in PER_SITE]
+def _stranger_charges(
+    client_address: str | None, *, is_first: bool = False
+) -> Sequence[RateCharge]:
+    """Return what counts a mail. A first code counts by itself: other mails use up nothing of it.
+
+    A few accounts can cause many other mails.
+    """
+    kind = "first-" if is_first else ""
+    charges = [(f"{kind}site", limit, 1) for limit in PER_SITE]
     if client_address is not None:
-        charges += [(f"address:{client_address}", limit, 1) for limit in PER_CLIENT]
+        charges += [(f"{kind}address:{client_address}", limit, 1) for limit in PER_CLIENT]
     return charges
 
 

@@ -7,7 +7,7 @@ unleased and unread, and delays no other.
 import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slotlock.domain.notifications.mail_kinds import WEBHOOK_DISABLED, direct_mail
 from slotlock.domain.notifications.outbox import (
@@ -30,6 +30,9 @@ OWN_PLACES = 2
 # Receivers share these places as well while they accept messages within this time.
 SHARED_PLACES = 20
 PROMPT_MS = 2000
+# A receiver that fails again and again gets no more for this time, or for as long as it asks, at
+# most a minute: thousands of messages may be due.
+FAILURE_PAUSE, MAX_FAILURE_PAUSE = timedelta(seconds=5), timedelta(minutes=1)
 
 
 class WebhookSender(OutboxSender):
@@ -40,16 +43,19 @@ class WebhookSender(OutboxSender):
         self._client = client
         # The webhooks whose latest response was prompt and a success.
         self._prompt: set[str] = set()
+        # The webhooks that fail, and until when they get no more.
+        self._paused: dict[str, datetime] = {}
         # The attempts whose webhooks have no room for more.
         self._awaited: list[asyncio.Task[None]] = []
 
     async def _find(self, until: datetime) -> Sequence[OutboxEntry]:
         """Return entries that are due until then, of the webhooks that have room."""
         rooms = Rooms(self._sending.values(), self._prompt)
-        full = rooms.full_webhooks
+        full, now = rooms.full_webhooks, self._services.now()
         self._awaited = [task for task, entry in self._sending.items() if webhook_of(entry) in full]
+        self._paused = {id_: end for id_, end in self._paused.items() if now < end}
         limit = OWN_PLACES + SHARED_PLACES
-        return await self._services.outbox.find_due_by_webhook(until, full, limit)
+        return await self._services.outbox.find_due_by_webhook(until, full | {*self._paused}, limit)
 
     async def _begin(self, due: Sequence[OutboxEntry]) -> int:
         chosen = Rooms(self._sending.values(), self._prompt).choose(due)
@@ -99,6 +105,9 @@ class WebhookSender(OutboxSender):
         if response.status == GONE:
             await self._disable(webhook, "The receiver responded with 410 Gone.")
             return Delivery(OutboxState.FAILED, response.text)
+        if webhook.failing_since is not None:  # it may refuse a single message
+            asked = response.retry_after or timedelta()
+            self._paused[webhook.id] = now + min(max(FAILURE_PAUSE, asked), MAX_FAILURE_PAUSE)
         failing_since = await webhooks.record_failure(webhook.id, now)
         if now - failing_since >= DISABLED_AFTER:
             days = DISABLED_AFTER.days

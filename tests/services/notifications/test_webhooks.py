@@ -54,6 +54,7 @@ from slotlock.services.campaigns import campaigns
 from slotlock.services.container import utc_now
 from slotlock.services.erasure import RECENT_REQUESTS, finish_erasure, finish_erasures
 from slotlock.services.notifications import webhook_admin
+from slotlock.services.notifications.webhook_sender import FAILURE_PAUSE
 from slotlock.services.slots import editing
 from tests.support.notifications.webhook_scene import ReceivedMessage, WebhookScene
 from tests.support.polling import eventually
@@ -289,7 +290,7 @@ async def test_a_failed_message_is_sent_again_after_the_delays_with_the_same_id(
     hooks.receiver.respond = lambda: web.Response(status=200)
     again = await webhook_admin.redeliver(hooks.site.services, delivery.entry.id, hooks.admin)
     assert isinstance(again, WebhookQueued)
-    await hooks.send()
+    await hooks.send(FAILURE_PAUSE)
     [delivery] = await hooks.deliveries(webhook)
     assert (delivery.entry.state, delivery.response_status) == (OutboxState.SENT, 200)
     assert (await hooks.stored(webhook)).failing_since is None

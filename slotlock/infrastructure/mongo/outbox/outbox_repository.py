@@ -12,14 +12,15 @@ the command that took the lease last.
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from bson import ObjectId
 from pymongo import UpdateMany, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.asynchronous.cursor import AsyncCursor
 from pymongo.errors import BulkWriteError
 
 from slotlock.domain.booking.booking import BookingId, SlotId
@@ -47,6 +48,9 @@ RETENTION = timedelta(days=30)
 UNREADABLE_DELAY = timedelta(hours=1)
 # How the note of such an entry begins.
 UNREADABLE = "cannot be read: "
+# What a damaged document, or one of a newer release, raises.
+READ_ERRORS = (KeyError, ValueError, TypeError, AttributeError)
+_Item = TypeVar("_Item")
 # The entries of an attempt, what it led to, and when.
 _Result = tuple[Sequence[OutboxEntry], Delivery, datetime]
 # Those that are sent with another one follow it, and a secret that was sent is deleted.
@@ -164,7 +168,7 @@ class OutboxRepository:
         for document in documents:
             try:
                 entries.append(to_outbox_entry(document))
-            except (KeyError, ValueError, TypeError, AttributeError) as error:
+            except READ_ERRORS as error:
                 log.warning("could not read %s of the outbox: %r", document["_id"], error)
                 later = {"dueAt": now + UNREADABLE_DELAY, "note": f"{UNREADABLE}{error!r}"}
                 query = {"_id": document["_id"], "dueAt": document["dueAt"]}
@@ -231,7 +235,7 @@ class OutboxRepository:
         if joined:
             ids, names = [lead.id for lead in joined], [lead.group for lead in joined]
             cursor = self._outbox.find({"group": {"$in": names}, "lead": {"$in": ids}})
-            entries = [to_outbox_entry(document) async for document in cursor]
+            entries = await read_first(cursor, to_outbox_entry)
             for entry in sorted(entries, key=lambda entry: entry.at):
                 found[entry.lead_id or ""].append(entry)
         return found
@@ -277,7 +281,7 @@ class OutboxRepository:
         """
         query = {**UNSENT, **_to_query(outbox_filter), **CAN_BE_SENT}
         found = self._outbox.find(query, sort=NEWEST_FIRST, limit=limit)
-        return [to_outbox_entry(document) async for document in found]
+        return await read_first(found, to_outbox_entry)
 
     async def retry_all(self, ids: Sequence[str], now: datetime) -> int:
         """Queue unsent entries. Return how many these were."""
@@ -285,9 +289,9 @@ class OutboxRepository:
         return (await self._outbox.update_many(query, _queued_again(now))).modified_count
 
     async def find(self, entry_id: str) -> OutboxEntry | None:
-        """Return an entry; None if there is none."""
-        found = await self._outbox.find_one({"_id": entry_id})
-        return to_outbox_entry(found) if found else None
+        """Return an entry; None if there is none that can be read."""
+        found = self._outbox.find({"_id": entry_id}, limit=1)
+        return next(iter(await read_first(found, to_outbox_entry)), None)
 
     async def page(
         self, outbox_filter: OutboxFilter, first: int, after: Position | None = None
@@ -297,8 +301,8 @@ class OutboxRepository:
         if after is not None:
             earlier = {"at": {"$lt": after.start}}
             query["$or"] = [earlier, {"at": after.start, "_id": {"$lt": after.id}}]
-        found = self._outbox.find(query, sort=NEWEST_FIRST, limit=first + 1)
-        entries = [to_outbox_entry(document) async for document in found]
+        found = self._outbox.find(query, sort=NEWEST_FIRST, batch_size=first + 1)
+        entries = await read_first(found, to_outbox_entry, first + 1)
         return Page(tuple(entries[:first]), len(entries) > first)
 
     async def count(self, outbox_filter: OutboxFilter, limit: int) -> int:
@@ -323,6 +327,24 @@ class OutboxRepository:
         """Return when what the oldest open entry is about happened; None without such an entry."""
         found = await self._outbox.find_one({"dueAt": {"$exists": True}}, sort=[("at", 1)])
         return found["at"] if found else None
+
+
+async def read_first(
+    cursor: AsyncCursor[Document],
+    to_item: Callable[[Document], _Item],
+    limit: int | None = None,
+) -> list[_Item]:
+    """Return the first items of a cursor, at most `limit`, without those that cannot be read."""
+    items = list[_Item]()
+    async with cursor:
+        async for document in cursor:
+            try:
+                items.append(to_item(document))
+            except READ_ERRORS as error:
+                log.warning("could not read %s: %r", document["_id"], error)
+            if len(items) == limit:
+                break
+    return items
 
 
 def _queued_again(now: datetime) -> Document:

@@ -8,6 +8,7 @@
 The secrets are stored as they are: the sender signs with them.
 """
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -32,9 +33,16 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
-from slotlock.infrastructure.mongo.outbox.outbox_repository import NEWEST_FIRST, to_outbox_entry
+from slotlock.infrastructure.mongo.outbox.outbox_repository import (
+    NEWEST_FIRST,
+    READ_ERRORS,
+    read_first,
+    to_outbox_entry,
+)
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.tasks import Signal
+
+log = logging.getLogger("slotlock.outbox")
 
 PARTIAL_WEBHOOK = {"partialFilterExpression": {"data.webhook": {"$exists": True}}}
 DELIVERY_INDEXES = indexes_of(
@@ -51,6 +59,8 @@ class WebhookRepository:
         self._outbox = database["outbox"]
         # Sent when this process inserts or updates one: its reader learns of the first at once.
         self.changed = Signal()
+        # The ids of webhooks that cannot be read, which a reader asks for several times a second.
+        self._unreadable = set[object]()
 
     async def insert(self, webhook: Webhook, note: AuditNote) -> bool:
         """Insert a new webhook with a note. Return False if its id is there already."""
@@ -104,10 +114,19 @@ class WebhookRepository:
         return _to_webhook(found) if found else None
 
     async def find_all(self, *, enabled_only: bool = False) -> list[Webhook]:
-        """Return all webhooks, or those that are not disabled, the oldest first."""
+        """Return all webhooks, or those that are not disabled, the oldest first.
+
+        One that cannot be read holds up no other, and is logged once.
+        """
         query: Document = {"disabledAt": None} if enabled_only else {}
-        found = self._webhooks.find(query, sort=[("_id", 1)])
-        webhooks = [_to_webhook(document) async for document in found]
+        webhooks = list[Webhook]()
+        async for document in self._webhooks.find(query, sort=[("_id", 1)]):
+            try:
+                webhooks.append(_to_webhook(document))
+            except READ_ERRORS as error:
+                if document["_id"] not in self._unreadable:
+                    self._unreadable.add(document["_id"])
+                    log.warning("could not read webhook %s: %r", document["_id"], error)
         return sorted(webhooks, key=lambda webhook: webhook.created_at)
 
     async def record_response(
@@ -152,8 +171,8 @@ class WebhookRepository:
         if after is not None:
             same_time = {"at": after.start, "_id": {"$lt": after.id}}
             query["$or"] = [{"at": {"$lt": after.start}}, same_time]
-        found = self._outbox.find(query, sort=NEWEST_FIRST, limit=first + 1)
-        deliveries = [_to_delivery(document) async for document in found]
+        found = self._outbox.find(query, sort=NEWEST_FIRST, batch_size=first + 1)
+        deliveries = await read_first(found, _to_delivery, first + 1)
         return Page(tuple(deliveries[:first]), len(deliveries) > first)
 
     async def queue_again(self, entry_id: str, now: datetime) -> WebhookDelivery | None:
@@ -205,8 +224,8 @@ def _to_webhook(document: Mapping[str, Any]) -> Webhook:
         tuple(WebhookEvent(event) for event in document["events"] if event in known),
         CampaignId(str(document["campaign"])) if "campaign" in document else None,
         UserId(str(document["createdBy"])),
-        document["createdAt"],
-        document["enabledAt"],
+        _to_time(document["createdAt"]),
+        _to_time(document["enabledAt"]),
         tuple(
             WebhookSecret(each["text"], each["expiresAt"], each.get("keyId"))
             for each in document["secrets"]
@@ -216,6 +235,13 @@ def _to_webhook(document: Mapping[str, Any]) -> Webhook:
         find("failingSince"),
         find("requestHash"),
     )
+
+
+def _to_time(value: object) -> datetime:
+    """Return a time, with which others are compared. Raises: TypeError."""
+    if not isinstance(value, datetime):
+        raise TypeError(f"{value!r} is no time")
+    return value
 
 
 def _to_delivery(document: Mapping[str, Any]) -> WebhookDelivery:

@@ -1,21 +1,31 @@
 """A receiver that hangs or fails delays the messages of no other one."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
+from bson import ObjectId
 
 from slotlock.domain.notifications.outbox import Channel, OutboxState
 from slotlock.domain.notifications.webhooks import Webhook
-from slotlock.infrastructure.mongo.outbox.outbox_repository import UNREADABLE_DELAY
-from slotlock.services.notifications import outbox_sender
+from slotlock.domain.shared.validation import InvalidInput
+from slotlock.infrastructure.mongo.outbox.outbox_repository import UNREADABLE_DELAY, OutboxFilter
+from slotlock.services.notifications import outbox_sender, webhook_admin, webhook_sender
+from slotlock.services.notifications.outbox_retry import retry_entry
 from slotlock.services.notifications.outbox_sender import CONCURRENCY, OutboxSender, sending
-from slotlock.services.notifications.webhook_sender import OWN_PLACES, SHARED_PLACES
+from slotlock.services.notifications.webhook_sender import (
+    FAILURE_PAUSE,
+    MAX_FAILURE_PAUSE,
+    OWN_PLACES,
+    SHARED_PLACES,
+)
 from tests.support.notifications.webhook_scene import Receiver, WebhookScene, open_receiver
 from tests.support.polling import eventually
 
 HANGING_COUNT = 20
 BACKLOG = 10
+MOMENT = timedelta(milliseconds=1)
 
 
 @pytest.fixture
@@ -127,6 +137,91 @@ async def test_receivers_share_the_common_places_evenly(
     assert found == [1 + OWN_PLACES + SHARED_PLACES // 2] * 2
     hanging.is_responsive.set()
     await hooks.sender.finish()
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_a_receiver_that_fails_at_once_gets_few_of_many_due_messages(
+    hooks: WebhookScene, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a pause, all of them are sent one after the other: the control."""
+    if not is_guarded:
+        monkeypatch.setattr(webhook_sender, "FAILURE_PAUSE", timedelta())
+    webhook, _ = await hooks.create()
+    hooks.receiver.respond = lambda: web.Response(status=500)
+    await hooks.queue(webhook, BACKLOG)
+    counts = []
+    for after in (timedelta(), FAILURE_PAUSE - MOMENT, MOMENT):
+        await hooks.send(after)
+        counts.append(len(hooks.receiver.messages))
+    if not is_guarded:
+        assert counts[0] == BACKLOG
+        return
+    # The first ones may be messages that it does not like; the next ones show that it fails.
+    assert counts == [2 * OWN_PLACES, 2 * OWN_PLACES, 3 * OWN_PLACES]
+    hooks.receiver.respond = lambda: web.Response(status=204)
+    await hooks.send(FAILURE_PAUSE)
+    assert len(hooks.receiver.messages) == BACKLOG + 3 * OWN_PLACES
+
+
+async def test_a_message_that_is_refused_alone_delays_no_other(hooks: WebhookScene) -> None:
+    webhook, _ = await hooks.create()
+    refusals = [400]
+    hooks.receiver.respond = lambda: web.Response(status=refusals.pop() if refusals else 204)
+    await hooks.queue(webhook, BACKLOG)
+    await hooks.send()
+    assert len(hooks.receiver.messages) == BACKLOG
+
+
+async def test_a_receiver_that_asks_for_a_pause_gets_one_of_a_minute_at_most(
+    hooks: WebhookScene,
+) -> None:
+    webhook, _ = await hooks.create()
+    hooks.receiver.respond = lambda: web.Response(status=429, headers={"retry-after": "86400"})
+    await hooks.queue(webhook, BACKLOG)
+    counts = []
+    for after in (timedelta(), MAX_FAILURE_PAUSE - MOMENT, MOMENT):
+        await hooks.send(after)
+        counts.append(len(hooks.receiver.messages))
+    assert counts == [2 * OWN_PLACES, 2 * OWN_PLACES, 3 * OWN_PLACES]
+
+
+async def test_a_webhook_that_cannot_be_read_holds_up_no_other(
+    hooks: WebhookScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged, _ = await hooks.create()
+    no_time, _ = await hooks.create()
+    webhook, _ = await hooks.create()
+    webhooks = hooks.site.database["webhooks"]
+    await webhooks.update_one({"_id": ObjectId(damaged.id)}, {"$unset": {"secrets": ""}})
+    await webhooks.update_one({"_id": ObjectId(no_time.id)}, {"$set": {"enabledAt": "today"}})
+    slot_id = await hooks.site.insert_slot()
+    async with hooks.reading():
+        await hooks.site.book(slot_id, 0)
+        await hooks.until("booking.confirmed")
+    listed = await webhook_admin.list_all(hooks.site.services, hooks.admin)
+    assert [each.id for each in listed] == [webhook.id]
+    assert [each.message[:40] for each in caplog.records] == [
+        f"could not read webhook {each.id}"[:40] for each in (damaged, no_time)
+    ]
+
+
+async def test_lists_leave_out_what_cannot_be_read(
+    hooks: WebhookScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    webhook, _ = await hooks.create()
+    await hooks.queue(webhook, BACKLOG)
+    documents, outbox = hooks.site.database["outbox"], hooks.site.services.outbox
+    ids = [each["_id"] async for each in documents.find({}, sort=[("at", -1), ("_id", -1)])]
+    damage = {"$set": {"state": "of a newer release"}}
+    await documents.update_many({"_id": {"$in": ids[:4]}}, damage)
+    page = await outbox.page(OutboxFilter(), 2)
+    assert ([each.id for each in page.items], page.has_more) == (ids[4:6], True)
+    deliveries = await webhook_admin.list_deliveries(hooks.site.services, webhook.id, 100, None)
+    assert [each.entry.id for each in deliveries.items] == ids[4:]
+    assert await outbox.find(ids[0]) is None
+    refused = await retry_entry(outbox, hooks.site.services.users, ids[0], hooks.site.clock.now)
+    assert isinstance(refused, InvalidInput)
+    assert "of a newer release" in caplog.text
 
 
 async def test_an_entry_that_cannot_be_read_holds_up_no_other(
