@@ -286,7 +286,8 @@ async def test_a_form_is_not_sent_on_as_the_next_organizer(board: Board) -> None
     first, second = [await board.colleague(name) for name in ("Ms Keller", "Mr Lang")]
     member = await board.student("Mia")
     await board.vouch_for(member)
-    page = await board.open(await board.context(first), f"#/people/{await member.fetch_user_id()}")
+    view, user_id = "people", await member.fetch_user_id()
+    page = await board.open(await board.context(first), f"#/{view}/{user_id}")
     is_sent, goes_on = await hold(page, "updateUser")
     await page.get_by_label("Name", exact=True).fill("Mia Maier")
     await page.get_by_label("Groups").fill("7a")
@@ -316,7 +317,7 @@ async def test_wishes_that_are_being_sent_are_not_sent_for_the_next_user(
     await page.get_by_label("For whom").select_option("Roommates")
     await page.get_by_role("button", name="Add: Chess").click()
     await shown(page, "Your wishes are saved.").wait_for()
-    # The wishes of the team go first, and then those of one person come.
+    # The wishes of the team go first, and then those of one member come.
     is_sent, goes_on = await hold(page, "setWishes")
     await page.get_by_label("For whom").select_option("For me alone")
     await is_sent.wait()
