@@ -24,9 +24,9 @@ from tests.support.polling import eventually
 from tests.support.sign_on.scene import SignOnScene
 
 Outcome = TypeVar("Outcome")
-CROWD = 30
+CROWD = 10
 # What the requests of these tests have for a provider.
-BUDGET_S = 0.4
+BUDGET_S = 1.0
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,9 @@ async def test_a_crowd_waits_together_for_slow_keys_and_gets_in(
     await provider_has(scene, "/keys")
     done, _ = await asyncio.wait(crowd, timeout=2 * BUDGET_S, return_when=asyncio.FIRST_COMPLETED)
     assert bool(done) is not is_guarded
-    if not is_guarded:
+    if is_guarded:  # each request has its whole time again, in which many share MongoDB
+        monkeypatch.setattr(request_deadline, "REQUEST_TIMEOUT_S", 60.0)
+    else:
         await asyncio.wait(crowd)
     released.set()
     outcomes = {type(await each) for each in crowd}
