@@ -153,7 +153,14 @@ def test_a_subject_for_an_account_of_staff_needs_an_admin() -> None:
     plan = plan_import(rows, EXISTING, organizer)
     assert isinstance(plan, InvalidUserFile)
     assert [each.code for each in plan.problems] == [ImportProblem.ADMIN_REQUIRED]
-    assert isinstance(plan_import(rows, EXISTING, caller(Role.ADMIN)), ImportPlan)
+    admin = replace(organizer, role=Role.ADMIN)
+    assert isinstance(plan_import(rows, EXISTING, admin), ImportPlan)
+
+
+def test_an_import_of_an_admin_adds_no_subject_to_the_own_account() -> None:
+    plan = plan_import([replace(row(), identity=ONE)], EXISTING, caller(Role.ADMIN))
+    assert isinstance(plan, InvalidUserFile)
+    assert [each.code for each in plan.problems] == [ImportProblem.SUBJECT_BY_ADMIN]
 
 
 def user(role: Role, user_id: UserId = OTHER) -> User:
