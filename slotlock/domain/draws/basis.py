@@ -38,8 +38,8 @@ class DrawSlot:
     """A slot as it is when the wishes close.
 
     `booked` of its places are taken, and `group_counts` has how many of them by each group that is
-    limited. Wishes for it count only if it is open. `in_campaign` tells the slots of the draw's
-    campaign from those of other campaigns, in which a user of the draw has a booking.
+    limited. Wishes for it count only if it is open. One that is not open stands for bookings, in
+    the campaign of the draw or elsewhere: see `hidden_slot`.
     """
 
     id: SlotId
@@ -88,6 +88,31 @@ class DrawBasis:
     group_limits: tuple[GroupLimit, ...]
     slots: tuple[DrawSlot, ...]
     entries: tuple[DrawEntry, ...]
+
+
+def hidden_slot(
+    meetings: Sequence[Meeting], choice_group: str | None, number: int | None
+) -> DrawSlot:
+    """Return what stands for a booking in a slot that nobody can wish for.
+
+    The record is public, and the slot may be hidden: its id is the hash of what is shown of it, so
+    that it says no more. Bookings in the campaign are counted: they have different numbers for each
+    user. Those elsewhere have none.
+    """
+    shown = [number, choice_group, _meetings_to_json(meetings)]
+    return DrawSlot(
+        SlotId(_hash(shown)),
+        title="",
+        capacity=0,
+        booked=0,
+        is_open=False,
+        in_campaign=number is not None,
+        forbids_overlap=bool(meetings),
+        choice_group=choice_group,
+        group_limits=(),
+        group_counts=(),
+        meetings=tuple(meetings),
+    )
 
 
 def in_order(basis: DrawBasis) -> DrawBasis:
@@ -163,10 +188,12 @@ def _slot_to_json(slot: DrawSlot) -> Json:
         "choiceGroup": slot.choice_group,
         "groupLimits": _limits_to_json(slot.group_limits),
         "groupCounts": [{"group": group, "count": n} for group, n in slot.group_counts],
-        "meetings": [
-            {"start": time_text(each.start), "end": time_text(each.end)} for each in slot.meetings
-        ],
+        "meetings": _meetings_to_json(slot.meetings),
     }
+
+
+def _meetings_to_json(meetings: Sequence[Meeting]) -> list[Json]:
+    return [{"start": time_text(each.start), "end": time_text(each.end)} for each in meetings]
 
 
 def _limits_to_json(limits: Sequence[GroupLimit]) -> list[Json]:

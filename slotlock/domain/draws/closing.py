@@ -1,6 +1,7 @@
 """Closing: the basis of a draw, from the wishes and the slots and users as they are then."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from slotlock.domain.booking.booking import BookingLimit, SlotId
@@ -8,17 +9,19 @@ from slotlock.domain.booking.booking_refusals import LimitRefusal
 from slotlock.domain.booking.rules.limits import user_violations
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.booking.user_contexts import UserContext, UserContexts
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.draws.basis import (
     DrawBasis,
     DrawMember,
     DrawSlot,
     build_entry,
+    hidden_slot,
     in_order,
     pseudonym_of,
 )
 from slotlock.domain.draws.draw import Draw
+from slotlock.domain.schedule.meetings import Meeting, first_overlap
 from slotlock.domain.shared.declare import declarations
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
@@ -46,12 +49,14 @@ class ClosedWishes:
     """The basis of a draw, and who is behind it: the wishes by leaf, the users by pseudonym.
 
     `ruled_out` has the code of the refusal, by pseudonym, for the users who are not eligible.
+    `hidden` has by leaf which slots the ids of the basis stand for that are not those of slots.
     """
 
     basis: DrawBasis
     wishes: Mapping[str, Wishes]
     users: Mapping[str, UserId]
     ruled_out: Mapping[str, str]
+    hidden: Mapping[str, Mapping[SlotId, SlotId]]
 
 
 def close_wishes(
@@ -67,24 +72,23 @@ def close_wishes(
     Users without a context are banned or gone, and have no part in their entry.
     """
     slots = {state.id: state.slot for state in states}
-    limits = [
-        *terms.group_limits,
-        *(limit for slot in slots.values() for limit in slot.group_limits),
-    ]
-    booked: set[SlotId] = set()
-    others: dict[SlotId, Slot] = {}
+    open_slots = {each.id: each for each in to_draw_slots(states, terms, now)}
+    shown = dict(open_slots)
     entries, by_leaf, by_pseudonym = [], dict[str, Wishes](), dict[str, UserId]()
     ruled_out: dict[str, str] = {}
+    hidden: dict[str, dict[SlotId, SlotId]] = {}
     for wishes in all_wishes:
-        members = []
-        for user_id in wishes.user_ids:
+        wished = [open_slots[each] for each in wishes.slot_ids if each in open_slots]
+        limits = {*terms.group_limits, *(limit for each in wished for limit in each.group_limits)}
+        members, slot_ids = [], dict[SlotId, SlotId]()
+        # In the order of their decisions: if bookings of two look the same, the first one refuses.
+        for pseudonym, user_id in _by_pseudonym(wishes):
             if (context := users.context_of(user_id)) is None:
                 continue
-            live = [each for each in context.bookings if not each.booking.is_expired_at(now)]
-            others |= {each.slot.id: each.slot for each in live}
-            own = tuple(dict.fromkeys(each.slot.id for each in live))
-            booked.update(own)
-            pseudonym = pseudonym_of(wishes.salt, user_id)
+            booked = _booked_slots(context, wished, open_slots, slots, now)
+            for slot_id, each in booked.items():
+                shown[each.id] = each
+                slot_ids.setdefault(each.id, slot_id)
             by_pseudonym[pseudonym] = user_id
             if refusal := _refusal(slots.values(), users, user_id, now):
                 ruled_out[pseudonym] = declarations[type(refusal)].code
@@ -93,24 +97,24 @@ def close_wishes(
                     pseudonym,
                     refusal is None,
                     tuple(group for group in context.groups if _is_limited(group, limits)),
-                    own,
+                    tuple(dict.fromkeys(each.id for each in booked.values())),
                 )
             )
         if members:
             entry = build_entry(members, wishes.slot_ids)
             entries.append(entry)
             by_leaf[entry.leaf] = wishes
-    shown = [*to_draw_slots(states, limits, now, booked), *_elsewhere(others, slots)]
+            hidden[entry.leaf] = {one: own for one, own in slot_ids.items() if one != own}
     basis = DrawBasis(
         draw.id,
         draw.campaign_id,
         draw.settings.method,
         terms.max_bookings,
         terms.group_limits,
-        tuple(shown),
+        tuple(shown.values()),
         tuple(entries),
     )
-    return ClosedWishes(in_order(basis), by_leaf, by_pseudonym, ruled_out)
+    return ClosedWishes(in_order(basis), by_leaf, by_pseudonym, ruled_out, hidden)
 
 
 def changed_slots(
@@ -120,14 +124,10 @@ def changed_slots(
 
     If the limits of the campaign have changed, these are all of them.
     """
-    stored = {slot.id: slot for slot in basis.slots if slot.in_campaign}
+    stored = {slot.id: slot for slot in basis.slots if slot.is_open}
     if (basis.max_bookings, basis.group_limits) != (terms.max_bookings, terms.group_limits):
         return tuple(stored)
-    limits = [
-        *terms.group_limits,
-        *(limit for each in stored.values() for limit in each.group_limits),
-    ]
-    current = {each.id: each for each in to_draw_slots(states, limits, now, stored)}
+    current = {each.id: each for each in to_draw_slots(states, terms, now)}
     return tuple(
         slot_id
         for slot_id in sorted(stored.keys() | current.keys())
@@ -146,54 +146,85 @@ def smaller_slots(basis: DrawBasis, states: Sequence[SlotState]) -> tuple[SlotId
 
 
 def to_draw_slots(
-    states: Sequence[SlotState],
-    limits: Sequence[GroupLimit],
-    now: datetime,
-    booked: Iterable[SlotId] = (),
+    states: Sequence[SlotState], terms: CampaignTerms, now: datetime
 ) -> Iterator[DrawSlot]:
-    """Yield the slots of a campaign in which users can get places, or have some."""
-    needed = set(booked)
+    """Yield the slots of a campaign in which users can get places."""
     for state in states:
         slot = state.slot
-        is_open = slot.status is SlotStatus.PUBLISHED and now < slot.start
-        if is_open or slot.id in needed:
-            counts = sorted((state.group_counts or {}).items())
-            yield _to_draw_slot(
-                slot,
-                state.booked_count,
-                is_open,
-                tuple((group, n) for group, n in counts if n and _is_limited(group, limits)),
-            )
+        if slot.status is not SlotStatus.PUBLISHED or now >= slot.start:
+            continue
+        limits = (*slot.group_limits, *terms.group_limits)
+        counts = sorted((state.group_counts or {}).items())
+        yield DrawSlot(
+            slot.id,
+            slot.title,
+            slot.capacity,
+            state.booked_count,
+            is_open=True,
+            in_campaign=True,
+            forbids_overlap=_forbids_overlap(slot),
+            choice_group=slot.choice_group,
+            group_limits=slot.group_limits,
+            group_counts=tuple((name, n) for name, n in counts if n and _is_limited(name, limits)),
+            meetings=slot.all_meetings,
+        )
 
 
-def _elsewhere(others: Mapping[SlotId, Slot], slots: Mapping[SlotId, Slot]) -> Iterator[DrawSlot]:
-    """Yield the slots of other campaigns, or of none, in which users have bookings."""
-    for slot_id, slot in others.items():
-        if slot_id not in slots:
-            yield _to_draw_slot(slot, 0, False, (), in_campaign=False)
+def _by_pseudonym(wishes: Wishes) -> list[tuple[str, UserId]]:
+    return sorted((pseudonym_of(wishes.salt, user_id), user_id) for user_id in wishes.user_ids)
 
 
-def _to_draw_slot(
-    slot: Slot,
-    booked: int,
-    is_open: bool,
-    counts: tuple[tuple[str, int], ...],
-    in_campaign: bool = True,
-) -> DrawSlot:
-    forbids_overlap = slot.terms is not None and slot.terms.forbid_overlap
-    return DrawSlot(
-        slot.id,
-        slot.title,
-        slot.capacity,
-        booked,
-        is_open,
-        in_campaign,
-        forbids_overlap,
-        slot.choice_group,
-        slot.group_limits,
-        counts,
-        slot.all_meetings,
-    )
+def _booked_slots(
+    context: UserContext,
+    wished: Sequence[DrawSlot],
+    open_slots: Mapping[SlotId, DrawSlot],
+    of_campaign: Collection[SlotId],
+    now: datetime,
+) -> dict[SlotId, DrawSlot]:
+    """Return, by the ids of the slots that a user has booked, what the record shows of them."""
+    found: dict[SlotId, DrawSlot] = {}
+    for other in context.bookings:
+        slot = other.slot
+        if other.booking.is_expired_at(now):
+            continue
+        is_own = slot.id in of_campaign
+        if each := open_slots.get(slot.id) or _hide(slot, wished, len(found) if is_own else None):
+            found[slot.id] = each
+    return found
+
+
+def _hide(slot: Slot, wished: Sequence[DrawSlot], number: int | None) -> DrawSlot | None:
+    """Return what the rules need of a booked slot for these wishes; None if that is nothing.
+
+    A slot of the campaign has a number, and always counts.
+    """
+    choices = {each.choice_group for each in wished} - {None}
+    choice_group = slot.choice_group if slot.choice_group in choices else None
+    parts = _common_parts(slot, wished) if _forbids_overlap(slot) else ()
+    if number is None and choice_group is None and not parts:
+        return None
+    return hidden_slot(parts, choice_group, number)
+
+
+def _common_parts(slot: Slot, wished: Sequence[DrawSlot]) -> tuple[Meeting, ...]:
+    """Return times that overlap exactly those of the wished slots that a booked one overlaps.
+
+    They begin and end where meetings of wished slots do, and so tell nothing else of its times.
+    """
+    exclusive = [each for each in wished if each.forbids_overlap]
+    overlaps = [first_overlap(slot.all_meetings, each.meetings) for each in exclusive]
+    starts = {max(pair[0].start, pair[1].start) for pair in overlaps if pair is not None}
+    if not starts:
+        return ()
+    meetings = [meeting for each in exclusive for meeting in each.meetings]
+    times = sorted({time for each in meetings for time in (each.start, each.end)})
+    # Between two of these times next to each other, no meeting of a wished slot begins or ends.
+    numbers = sorted({bisect(times, start) for start in starts})
+    return tuple(Meeting(times[n - 1], times[n]) for n in numbers)
+
+
+def _forbids_overlap(slot: Slot) -> bool:
+    return slot.terms is not None and slot.terms.forbid_overlap
 
 
 def _refusal(

@@ -249,8 +249,9 @@ def _to_slot(each: DrawSlot, basis: DrawBasis) -> Slot:
     return Slot(
         each.id,
         each.title,
-        each.meetings[0].start,
-        each.meetings[-1].end,
+        # A booking without a time overlaps nothing.
+        each.meetings[0].start if each.meetings else ALWAYS,
+        each.meetings[-1].end if each.meetings else ALWAYS,
         "UTC",
         each.capacity,
         None,

@@ -329,10 +329,10 @@ def _slot_of(reader: _Reader) -> DrawSlot:
         Meeting(each.time("start"), each.time("end")) for each in reader.objects("meetings")
     )
     reader.require(
-        bool(meetings)
+        (bool(meetings) or not reader.flag("open"))
         and all(each.start < each.end for each in meetings)
         and all(before.end <= after.start for before, after in pairwise(meetings)),
-        "a slot has meetings, which are in order and end after they start",
+        "an open slot has meetings, which are in order and end after they start",
     )
     rows = reader.objects("groupCounts")
     counts = tuple((each.text("group"), each.number("count")) for each in rows)

@@ -314,7 +314,7 @@ class DrawPreview:
                     granted[outcome.slot_id] = granted.get(outcome.slot_id, 0) + size
                 elif outcome.result in full:
                     refused[outcome.slot_id] = refused.get(outcome.slot_id, 0) + size
-        slots = [slot for slot in preview.basis.slots if slot.in_campaign]
+        slots = [slot for slot in preview.basis.slots if slot.is_open]
         return cls(
             measures=[DrawMeasures.of(*each) for each in preview.measures.items()],
             slots=[

@@ -121,17 +121,19 @@ def closed_on(*states: SlotState, **users: UserContext) -> ClosedWishes:
 
 def test_closing_says_who_may_book_and_has_the_groups_and_bookings_that_count() -> None:
     elsewhere, (booking,) = book_users(build_campaign_slot(5), "ben")
-    slot = with_facts(build_slot(3), terms=TERMS)
-    ben = user_with_booking("ben", with_facts(elsewhere, id="other"), booking, "5b", "choir")
+    elsewhere = with_facts(elsewhere, id="other", choice_group="one")
+    slot = with_facts(build_slot(3), terms=TERMS, choice_group="one")
+    ben = user_with_booking("ben", elsewhere, booking, "5b", "choir")
     closed = closed_on(slot, ada=UserContext(UserId("ada"), ("6c",)), ben=ben)
     entries = closed.basis.entries
     members = {closed.users[each.pseudonym]: each for entry in entries for each in entry.members}
     assert not members[UserId("ada")].is_eligible
     assert members[UserId("ben")].is_eligible
     assert members[UserId("ben")].groups == ("5b",)
-    assert members[UserId("ben")].booked == ("other",)
-    outside = [each.id for each in closed.basis.slots if not each.in_campaign]
-    assert outside == ["other"]
+    (outside,) = (each for each in closed.basis.slots if not each.in_campaign)
+    assert (outside.title, outside.meetings, outside.choice_group) == ("", (), "one")
+    assert members[UserId("ben")].booked == (outside.id,)
+    assert {"other"} == {slot_id for each in closed.hidden.values() for slot_id in each.values()}
 
 
 def test_a_slot_that_changed_since_the_closing_is_named() -> None:

@@ -16,8 +16,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.booking.booking_refusals import DrawOnly
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
-from slotlock.domain.campaigns.terms import CampaignTerms, SlotAdmission
-from slotlock.domain.draws.basis import DrawMethod
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
+from slotlock.domain.draws.basis import DrawMethod, time_text
 from slotlock.domain.draws.draw import (
     Draw,
     DrawOutdated,
@@ -207,6 +207,36 @@ def test_a_draw_goes_from_wishes_to_bookings_and_a_record_that_everybody_can_ver
     )
     assert own is not None
     assert own.result.leaf in {entry["leaf"] for entry in record["entries"]}
+
+
+def test_the_record_has_nothing_of_a_hidden_campaign_and_the_user_reads_what_stands_against_a_wish(
+    scene: Scene,
+) -> None:
+    now, ada = scene.pair.clock(), scene.members[0]
+    draft = CampaignDraft("Secret", now + HOUR, now + 9 * DAY, published=False, forbid_overlap=True)
+    hidden = scene.run(campaigns.create(scene.services, draft, scene.organizer.user_id))
+    assert isinstance(hidden, CampaignSaved)
+    start, limit = now + 2 * DAY + HOUR / 4, GroupLimit("secret group", 9)
+    times = {"start": start, "end": start + HOUR / 2}
+    facts = {"title": "Secret choir", "terms": hidden.campaign.terms, "group_limits": (limit,)}
+    secret = build_slot(2, id=new_slot_id(), **times, **facts)
+    scene.run(insert_new_slots(scene.services.slot_writer._database, secret))
+    step = book_slot(scene.services, scene.organizer, secret.id, ada.user_id, BookingOptions())
+    assert isinstance(scene.run(step).outcome, Booked)
+    scene.close()
+    closed = json.dumps(scene.record())
+    scene.draw()
+    scene.publish()
+    published = json.dumps(scene.record())
+    assert len(json.loads(published)["entries"]) == 6
+    for text in (closed, published):
+        for each in (secret.id, hidden.campaign.id, "ecret", *map(time_text, times.values())):
+            assert each not in text
+    own = scene.run(draws.find_draw_result(scene.services, ada.user_id, scene.campaign_id))
+    assert own is not None
+    assert own.result.drawn is not None
+    first = own.result.drawn.outcomes[0]
+    assert (first.result, first.conflict) == (WishResult.TIME_CONFLICT, secret.id)
 
 
 def test_many_readers_of_a_record_at_once_compute_it_once(

@@ -1,6 +1,7 @@
 """Random draws, small enough to have every kind of result."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import TypeVar
@@ -97,7 +98,7 @@ def _build_slot(random: Random, number: int) -> DrawSlot:
         for day in range(random.choice((1, 1, 2)))
     ]
     capacity = random.randint(1, 4)
-    return DrawSlot(
+    slot = DrawSlot(
         SlotId(f"slot-{number}"),
         random.choice(("Yoga", 'Chor "Süd" \\ 😀', "")),
         capacity,
@@ -110,6 +111,8 @@ def _build_slot(random: Random, number: int) -> DrawSlot:
         group_counts=((GROUPS[0], 1),) if random.random() < 0.2 else (),
         meetings=tuple(Meeting(each, each + HOUR) for each in starts),
     )
+    # What stands for a booking in a slot that nobody can wish for may have no time.
+    return slot if slot.is_open or number % 2 else replace(slot, title="", capacity=0, meetings=())
 
 
 def _build_entry(random: Random, ids: Sequence[SlotId], users: Sequence[int]) -> DrawEntry:

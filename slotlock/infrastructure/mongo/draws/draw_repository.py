@@ -5,10 +5,11 @@
             rules?: {root: rules}, seed?: {text, source, byServer}, isWritten, supersedes?, dueAt?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}]}
     draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
-                   lot?, number?, outcomes?}
+                   hidden?: {id: slot}, lot?, number?, outcomes?}
 
 The parts of a basis have the form of the public record. They are stored under their root before the
 draw gets this root: a basis whose root is not that of its draw has lost, and nobody reads it.
+`hidden` is not public: it has the booked slots for which the record has other ids.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from slotlock.domain.draws.basis import (
 )
 from slotlock.domain.draws.closing import ClosedWishes
 from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState
-from slotlock.domain.draws.drawing import DrawnEntry
+from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome
 from slotlock.domain.draws.record import (
     Seed,
     outcome_to_json,
@@ -335,6 +336,8 @@ def _entry_documents(closed: ClosedWishes) -> Iterator[Document]:
             "salt": wishes.salt,
             **entry_to_json(entry.members, entry.wishes),
         }
+        if hidden := closed.hidden[entry.leaf]:
+            document["hidden"] = {each: ObjectId(slot_id) for each, slot_id in hidden.items()}
         codes = [closed.ruled_out[each] for each in pseudonyms if each in closed.ruled_out]
         yield {**document, "ruledOut": codes[0]} if codes else document
 
@@ -345,8 +348,17 @@ def _to_drawn(document: Document) -> DrawnEntry | None:
     fields = {name: document[name] for name in ("leaf", "members", "wishes")}
     entry = parse_entry(fields)
     outcomes = zip(document["outcomes"], entry.wishes, strict=True)
-    parsed = tuple(parse_outcome(outcome, slot_id) for outcome, slot_id in outcomes)
+    parsed = tuple(
+        _with_slot(parse_outcome(outcome, slot_id), document.get("hidden", {}))
+        for outcome, slot_id in outcomes
+    )
     return DrawnEntry(entry, document["lot"], document["number"], parsed)
+
+
+def _with_slot(outcome: WishOutcome, hidden: Document) -> WishOutcome:
+    """Return the outcome of a wish with the slot that rules it out, if the record hides that."""
+    slot_id = hidden.get(outcome.conflict or "")
+    return replace(outcome, conflict=SlotId(str(slot_id))) if slot_id else outcome
 
 
 def _to_fields(draw: Draw) -> Document:

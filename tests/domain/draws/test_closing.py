@@ -1,0 +1,151 @@
+"""Closing: the basis of a draw has all that its result needs, and nothing of hidden slots."""
+
+import json
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import pytest
+
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import (
+    AlreadyBooked,
+    BookingRefusal,
+    GroupFull,
+    LimitReached,
+    SlotFull,
+    TimeConflict,
+)
+from slotlock.domain.booking.rules.book import BookingRequest, book
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.draws import closing
+from slotlock.domain.draws.basis import DrawSlot, root_of, time_text
+from slotlock.domain.draws.closing import ClosedWishes
+from slotlock.domain.draws.drawing import DrawnEntry, WishResult
+from slotlock.domain.draws.record import DrawRecord, to_document, verify
+from slotlock.domain.users.user import UserId
+from tests.support.domain.builders import NOW
+from tests.support.domain.draw_scenes import SECRET_LIMIT, DrawScene, build_scene
+from tests.support.domain.draws import drawn_record
+
+SCENES = [build_scene(Random(number)) for number in range(300)]
+RESULTS: Mapping[type[BookingRefusal], WishResult] = {
+    SlotFull: WishResult.FULL,
+    GroupFull: WishResult.GROUP_FULL,
+    TimeConflict: WishResult.TIME_CONFLICT,
+    LimitReached: WishResult.LIMIT,
+    AlreadyBooked: WishResult.ALREADY_BOOKED,
+}
+Outcome = tuple[WishResult, SlotId | None]
+
+
+def shown_as_it_is(slot: Slot, _: Sequence[DrawSlot], number: int | None) -> DrawSlot:
+    """Show a slot of a booking with all of its facts."""
+    exclusive = slot.terms is not None and slot.terms.forbid_overlap
+    return DrawSlot(
+        id=slot.id,
+        title=slot.title,
+        capacity=slot.capacity,
+        booked=0,
+        is_open=False,
+        in_campaign=number is not None,
+        forbids_overlap=exclusive,
+        choice_group=slot.choice_group,
+        group_limits=slot.group_limits,
+        group_counts=(),
+        meetings=slot.all_meetings,
+    )
+
+
+def leaks(scene: DrawScene) -> list[str]:
+    """Return what both texts of the record have of slots that cannot be wished for."""
+    basis = scene.close().basis
+    documents = DrawRecord(basis, root_of(basis)), drawn_record(basis)
+    text = "".join(json.dumps(to_document(each), ensure_ascii=False) for each in documents)
+    secrets = {SECRET_LIMIT.group}
+    for state in scene.hidden:
+        secrets |= {state.id, state.slot.title, f"choice of {state.id.removeprefix('id-of-')}"}
+        # Those who wished for a slot knew its id.
+        secrets -= {slot_id for each in scene.wishes for slot_id in each.slot_ids}
+        secrets |= {time_text(each) for m in state.slot.all_meetings for each in (m.start, m.end)}
+    return [each for each in secrets if each in text]
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_a_record_has_no_id_title_time_or_group_of_a_slot_that_is_hidden(
+    is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_guarded:
+        monkeypatch.setattr(closing, "_hide", shown_as_it_is)
+    assert any(map(leaks, SCENES)) is not is_guarded
+
+
+def test_a_draw_gives_what_bookings_by_hand_in_its_order_would_get() -> None:
+    found = set()
+    for scene in SCENES:
+        closed = scene.close()
+        record = drawn_record(closed.basis)
+        assert verify(json.loads(json.dumps(to_document(record)))) == []
+        expected = book_by_hand(scene, closed, record.drawn)
+        for each in record.drawn:
+            outcomes = [_shown(closed, each, n) for n in range(len(each.outcomes))]
+            right = expected[each.entry.leaf]
+            assert len(outcomes) == len(right)
+            for (result, conflict), by_hand in zip(outcomes, right, strict=True):
+                found.add(result)
+                if result in (WishResult.UNAVAILABLE, WishResult.NOT_ELIGIBLE):
+                    assert by_hand[0] is not WishResult.GRANTED
+                else:
+                    assert (result, conflict) == by_hand
+    assert found == set(WishResult)
+
+
+def _shown(closed: ClosedWishes, each: DrawnEntry, number: int) -> Outcome:
+    """Return an outcome as its user sees it."""
+    outcome = each.outcomes[number]
+    conflict = outcome.conflict
+    slot_ids = closed.hidden[each.entry.leaf]
+    return outcome.result, slot_ids.get(conflict, conflict) if conflict else None
+
+
+def book_by_hand(
+    scene: DrawScene, closed: ClosedWishes, drawn: Sequence[DrawnEntry]
+) -> dict[str, list[Outcome]]:
+    """Book the wishes one by one in rounds, with the slots and users as they really are."""
+    states, users = {state.id: state for state in scene.states}, scene.users
+    results: dict[str, list[Outcome]] = {each.entry.leaf: [] for each in drawn}
+    order = [each.entry for each in drawn]
+    while any(len(results[each.leaf]) < len(each.wishes) for each in order):
+        for entry in order:
+            user_ids = [closed.users[each.pseudonym] for each in entry.members]
+            for slot_id in entry.wishes[len(results[entry.leaf]) :]:
+                result, states[slot_id], users = book_for_all(states[slot_id], users, user_ids)
+                results[entry.leaf].append(result)
+                if result[0] is WishResult.GRANTED:
+                    break
+        order.reverse()
+    return results
+
+
+def book_for_all(
+    before: SlotState, users: UserContexts, user_ids: Sequence[UserId]
+) -> tuple[Outcome, SlotState, UserContexts]:
+    """Book a place for all these users, or for none."""
+    state, bookings = before, list[Booking]()
+    for user_id in user_ids:
+        new_id = BookingId(f"new {user_id}")
+        admission = SlotAdmission.DRAW
+        request = BookingRequest(user_id, new_id, user_id, admission=admission, is_drawn=True)
+        decision = book(state, users, request, NOW)
+        if not isinstance(decision.outcome, Booked):
+            refusal, conflict = decision.outcome, None
+            if isinstance(refusal, LimitReached | TimeConflict) and refusal.booking:
+                conflict = refusal.booking.slot_id
+            result = RESULTS.get(type(refusal), WishResult.UNAVAILABLE)
+            return (result, conflict), before, users
+        (state,) = decision.changed_slots
+        bookings.append(decision.outcome.booking)
+    return (WishResult.GRANTED, None), state, users.with_bookings(state.slot, bookings)
