@@ -63,7 +63,14 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
         await press(page, "Save the record")
     assert (await download.value).suggested_filename.endswith("record.json")
     await page.get_by_role("link", name="See what is left").click()
-    await page.get_by_role("link", name="Your wishes and their result").wait_for()
+    await page.get_by_role("link", name="Your wishes and their result").click()
+    await shown(page, "You have a place, from round 1.").wait_for()
+    await board.organizer.execute(CONFIGURE, input=until)
+    await shown(page, "Other courses").wait_for()
+    former = page.get_by_role("region", name="The result of the draw before")
+    await expect(former.get_by_role("listitem")).to_contain_text(["from round 1", "from round 2"])
+    async with page.expect_download() as download:
+        await press(page, "Save the record")
 
 
 async def test_a_team_wishes_together_in_place_of_one_member(board: Board) -> None:

@@ -76,7 +76,7 @@ class Draw:
 
     `is_written` says whether all that follows a publication is done: every place is booked, or
     recorded as not booked, waiting lists are joined, mails are queued, and the campaign is open.
-    `supersedes` is the draw that this one replaces.
+    `supersedes` is the draw before this one in the campaign, replaced or published.
     """
 
     id: DrawId
@@ -151,11 +151,11 @@ def open_draw(
     settings: DrawSettings,
     by: UserId,
     now: datetime,
-    superseded: Draw | None = None,
+    former: Draw | None = None,
 ) -> Draw:
-    """Return a new draw, which collects wishes."""
+    """Return a new draw, which collects wishes, and names the former one of its campaign."""
     act = DrawAct(now, by, DrawState.COLLECTING)
-    supersedes = superseded.id if superseded else None
+    supersedes = former.id if former else None
     return Draw(draw_id, campaign_id, settings, (act,), supersedes=supersedes)
 
 

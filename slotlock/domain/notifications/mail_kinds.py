@@ -222,5 +222,5 @@ def draw_result_mail(
         now,
         now,
         user_id,
-        data={"campaign": campaign_id},
+        data={"campaign": campaign_id, "draw": draw_id},
     )

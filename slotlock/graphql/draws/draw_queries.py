@@ -7,7 +7,7 @@ from strawberry import argument, field
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.draws.basis import DrawId
+from slotlock.domain.draws import draw
 from slotlock.domain.draws.draw import MAX_SEED_LENGTH
 from slotlock.domain.shared.text import validate_line
 from slotlock.domain.users.user import Caller, UserId
@@ -20,6 +20,7 @@ from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, public_records, wishes
 
 CampaignIdArgument = Annotated[strawberry.ID, argument(description="The id of the campaign.")]
+DrawIdArgument = Annotated[strawberry.ID, argument(description="The `recordId` of the draw.")]
 MAX_CAPACITY = 1_000_000
 
 
@@ -53,13 +54,18 @@ def _to_capacities(inputs: list[WhatIfCapacity]) -> dict[SlotId, int]:
     return capacities
 
 
-async def _find_result(
-    info: Info, campaign_id: CampaignId | None, user_id: UserId
-) -> DrawResult | None:
-    if campaign_id is None:
-        return None
-    found = await draws.find_draw_result(info.context.services, user_id, campaign_id)
+async def _find_result(info: Info, campaign_id: str, user_id: UserId) -> DrawResult | None:
+    parsed = ids.parse_campaign_id(campaign_id)
+    found = parsed and await draws.find_draw_result(info.context.services, user_id, parsed)
     return DrawResult.from_domain(found) if found else None
+
+
+async def _find_draw(info: Info, draw_id: str) -> draw.Draw | None:
+    """Return a draw if the viewer may see it."""
+    services, parsed = info.context.services, ids.parse_draw_id(draw_id)
+    found = parsed and await services.draws.find(parsed)
+    visible = await draws.only_visible(services, [found], info.context.viewer) if found else ()
+    return visible[0] if visible else None
 
 
 @strawberry.type
@@ -71,6 +77,24 @@ class DrawQueries:
     async def draw(self, info: Info, campaign_id: CampaignIdArgument) -> Draw | None:
         found_id = await _visible_campaign(info, campaign_id, info.context.viewer)
         found = await info.context.services.draws.find_latest(found_id) if found_id else None
+        return Draw(found) if found else None
+
+    @field(
+        description="The draws of a campaign, the newest first, at most 100. Organizers, and users "
+        "with an entry, see a draw also if its campaign is not published any more, or deleted."
+    )
+    async def draws(self, info: Info, campaign_id: CampaignIdArgument) -> list[Draw]:
+        services, parsed = info.context.services, ids.parse_campaign_id(campaign_id)
+        found = await services.draws.find_all(parsed) if parsed else ()
+        visible = await draws.only_visible(services, found, info.context.viewer)
+        return [Draw(each) for each in visible]
+
+    @field(
+        description="A draw by its `recordId`, which `draws` lists as well. Null if the caller "
+        "cannot see it."
+    )
+    async def draw_by_id(self, info: Info, draw_id: DrawIdArgument) -> Draw | None:
+        found = await _find_draw(info, draw_id)
         return Draw(found) if found else None
 
     @field(description="The caller's wishes in a campaign, alone or with a team; null without any.")
@@ -124,14 +148,15 @@ class DrawQueries:
 
     @field(
         description="The caller's entry in a draw and, once it is published, what became of each "
-        "wish and why. Null before the wishes are closed, for a caller without wishes, and for one "
-        "who was banned when they were closed."
+        "wish and why. It is that of the latest draw with closed wishes in which the caller has an "
+        "entry, unless another one replaced it; `myResult` of each draw has them all. Null without "
+        "an entry: before the wishes are closed, for a caller without wishes, and for one who was "
+        "banned when they were closed."
     )
     async def my_draw_result(
         self, info: Info, campaign_id: CampaignIdArgument
     ) -> DrawResult | None:
-        found_id = await _visible_campaign(info, campaign_id, info.context.caller)
-        return await _find_result(info, found_id, info.context.caller.user_id)
+        return await _find_result(info, campaign_id, info.context.caller.user_id)
 
     @field(
         description="The same as `myDrawResult` about any user, for organizers who are asked why. "
@@ -144,8 +169,8 @@ class DrawQueries:
         user_id: Annotated[strawberry.ID, argument(description="The id of the user.")],
     ) -> DrawResult | None:
         info.context.require_organizer()
-        found_id, user = ids.parse_campaign_id(campaign_id), ids.parse_user_id(user_id)
-        return await _find_result(info, found_id, user) if user else None
+        user = ids.parse_user_id(user_id)
+        return await _find_result(info, campaign_id, user) if user else None
 
     @field(
         description="The public record of a draw as a JSON document, which anybody can verify, "
@@ -153,23 +178,10 @@ class DrawQueries:
         "after the publication, and for organizers from the seed on. Null before the wishes are "
         "closed."
     )
-    async def draw_record(
-        self,
-        info: Info,
-        campaign_id: CampaignIdArgument,
-        draw_id: Annotated[
-            strawberry.ID | None,
-            argument(description="A draw of the campaign; by default the latest one."),
-        ] = None,
-    ) -> str | None:
-        viewer = info.context.viewer
-        found_id = await _visible_campaign(info, campaign_id, viewer)
-        parsed: DrawId | None = ids.parse_draw_id(draw_id) if draw_id else None
-        if found_id is None or (draw_id and parsed is None):
+    async def draw_record(self, info: Info, draw_id: DrawIdArgument) -> str | None:
+        viewer, found = info.context.viewer, await _find_draw(info, draw_id)
+        as_organizer = viewer is not None and viewer.is_organizer
+        if found is None:
             return None
-        return await public_records.draw_record(
-            info.context.services,
-            found_id,
-            parsed,
-            as_organizer=viewer is not None and viewer.is_organizer,
-        )
+        services = info.context.services
+        return await public_records.draw_record(services, found, as_organizer=as_organizer)

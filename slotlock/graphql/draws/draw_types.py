@@ -1,10 +1,10 @@
 """Draws, wishes and results as clients see them."""
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 import strawberry
-from strawberry import Private, field
+from strawberry import Private, argument, field
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.draws import closing, draw, drawing, measures, record
@@ -12,7 +12,12 @@ from slotlock.domain.users.user import UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import DrawMethod, DrawState, WishResult
-from slotlock.graphql.core.ids import draw_global_id, slot_global_id, user_global_id
+from slotlock.graphql.core.ids import (
+    draw_global_id,
+    parse_user_id,
+    slot_global_id,
+    user_global_id,
+)
 from slotlock.graphql.core.node import attribute_field
 from slotlock.graphql.slots.slot_types import Slot, load_slot
 from slotlock.graphql.users.user_queries import User, load_referenced_user
@@ -61,7 +66,7 @@ class Draw:
     def __init__(self, draw: draw.Draw) -> None:
         self._draw = draw
 
-    @field(description="The id of the draw, by which `drawRecord` finds older ones.")
+    @field(description="The id of the draw, for `drawById` and `drawRecord`.")
     def record_id(self) -> strawberry.ID:
         return draw_global_id(self._draw.id)
 
@@ -114,13 +119,41 @@ class Draw:
     def acts(self) -> list[DrawAct]:
         return [DrawAct.from_domain(act) for act in self._draw.acts]
 
-    @field(description="The draw that this one replaced, whose record stays public.")
+    @field(
+        description="The draw before this one, which was replaced or published, and whose record "
+        "stays public."
+    )
     def supersedes_id(self) -> strawberry.ID | None:
         return draw_global_id(self._draw.supersedes) if self._draw.supersedes else None
 
     @field(description="The campaign whose places are drawn.")
     async def campaign(self, info: Info) -> Campaign | None:
         return await load_campaign(info, self._draw.campaign_id)
+
+    @field(
+        description="The caller's entry in this draw and, once it is published, what became of "
+        "each wish and why. Null before the wishes are closed, and without an entry."
+    )
+    async def my_result(self, info: Info) -> "DrawResult | None":
+        viewer = info.context.viewer
+        return await self._result_of(info, viewer.user_id) if viewer else None
+
+    @field(
+        description="The same as `myResult` about any user, for organizers who are asked why. "
+        "Organizers only."
+    )
+    async def result(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The id of the user.")],
+    ) -> "DrawResult | None":
+        info.context.require_organizer()
+        parsed = parse_user_id(user_id)
+        return await self._result_of(info, parsed) if parsed else None
+
+    async def _result_of(self, info: Info, user_id: UserId) -> "DrawResult | None":
+        found = await draws.explain_result(info.context.services, self._draw, user_id)
+        return DrawResult.from_domain(found) if found else None
 
 
 @strawberry.type(description="A slot that somebody wishes for.")

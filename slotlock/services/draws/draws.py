@@ -86,7 +86,7 @@ async def configure_draw(
             return problem
         before = await services.draws.find_latest(campaign_id)
         if before is None or not before.is_active:
-            after = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now)
+            after = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now, before)
             note = note_draw_change(None, after, caller.user_id, now)
             is_saved = await services.draws.insert(after, note)
         else:
@@ -288,7 +288,7 @@ async def supersede_draw(
         before = await services.draws.find_latest(campaign_id)
         if before is None:
             return DrawNotFound(campaign_id)
-        if before.state is DrawState.COLLECTING and before.supersedes is not None:
+        if await _has_replaced(services, before):
             return before  # repeated
         now, old = services.now(), before
         if before.state is not DrawState.SUPERSEDED:
@@ -308,12 +308,47 @@ async def supersede_draw(
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
 
 
+async def _has_replaced(services: Services, draw: Draw) -> bool:
+    """Return whether a draw collects wishes again, in place of one that was never published."""
+    if draw.state is not DrawState.COLLECTING or draw.supersedes is None:
+        return False
+    former = await services.draws.find(draw.supersedes)
+    return former is not None and former.state is DrawState.SUPERSEDED
+
+
+async def only_visible(
+    services: Services, draws: Sequence[Draw], viewer: Caller | None
+) -> Sequence[Draw]:
+    """Return those of the draws of a campaign that the viewer may see.
+
+    Organizers, and users with an entry in it, see a draw also if its campaign is not published any
+    more, or deleted. Everybody else sees it with the campaign.
+    """
+    if not draws or await campaigns.find(services, draws[0].campaign_id, viewer):
+        return draws
+    if viewer is None or viewer.is_organizer:
+        return draws if viewer else ()
+    return [each for each in draws if await services.draws.find_result(each, viewer.user_id)]
+
+
 async def find_draw_result(
     services: Services, user_id: UserId, campaign_id: CampaignId
 ) -> ExplainedResult | None:
-    """Return the entry of a user, with its result once it is published."""
-    draw = await services.draws.find_latest(campaign_id)
-    if draw is None or draw.root is None:
+    """Return the result of a user in the latest closed draw in which they have an entry.
+
+    A draw that was replaced has no result.
+    """
+    for draw in await services.draws.find_all(campaign_id):
+        if draw.state is not DrawState.SUPERSEDED:
+            own = await explain_result(services, draw, user_id)
+            if own is not None:
+                return own
+    return None
+
+
+async def explain_result(services: Services, draw: Draw, user_id: UserId) -> ExplainedResult | None:
+    """Return the entry of a user in a draw, with its result once it is published."""
+    if draw.root is None:
         return None
     own = await services.draws.find_result(draw, user_id)
     if own is None:

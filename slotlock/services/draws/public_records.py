@@ -3,8 +3,6 @@
 import asyncio
 import json
 
-from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.draw import Draw
 from slotlock.domain.draws.drawing import draw_places
 from slotlock.domain.draws.record import DrawRecord, to_document
@@ -14,23 +12,13 @@ from slotlock.services.container import Services
 from slotlock.services.draws.draws import LONG_READ_S
 
 
-async def draw_record(
-    services: Services,
-    campaign_id: CampaignId,
-    draw_id: DrawId | None = None,
-    *,
-    as_organizer: bool = False,
-) -> str | None:
-    """Return the public record of a draw, the latest by default; None before its closing.
+async def draw_record(services: Services, draw: Draw, *, as_organizer: bool = False) -> str | None:
+    """Return the public record of a draw; None before its closing.
 
     It has the seed and the result once they are published or superseded.
     """
     allow_wait(LONG_READ_S)
-    if draw_id is None:
-        draw = await services.draws.find_latest(campaign_id)
-    else:
-        draw = await services.draws.find(draw_id)
-    if draw is None or draw.root is None or draw.campaign_id != campaign_id:
+    if draw.root is None:
         return None
     root, is_shown = draw.root, as_organizer or draw.is_public
     # All that a record has is of one version, apart from places that are still being booked.

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.draw import DrawState
 from slotlock.domain.notifications.mail_kinds import ANNOUNCEMENT, CAMPAIGN_OPENS, DRAW_RESULT
 from slotlock.domain.notifications.outbox import OutboxEntry
@@ -73,7 +74,7 @@ async def load_draw_result(
 ) -> Values | None:
     """Return the values of a mail about a draw; None if nothing of it is true any more."""
     campaign = await services.campaigns.find(CampaignId(entry.data["campaign"]))
-    draw = await services.draws.find_latest(CampaignId(entry.data["campaign"]))
+    draw = await services.draws.find(DrawId(entry.data["draw"]))
     user = context.user
     if campaign is None or draw is None or draw.state is not DrawState.PUBLISHED or user.banned:
         return None

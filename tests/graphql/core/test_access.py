@@ -26,7 +26,7 @@ PUBLIC = {
     "site", "serverTime",
     "me", "slot", "slots", "campaigns", "campaign", "node", "nodes", "register", "login",
     "setPassword", "tokenOwner", "refreshSession", "requestPasswordReset", "resetPassword",
-    "draw", "drawRecord", "startSignIn", "finishSignIn",
+    "draw", "draws", "drawById", "drawRecord", "startSignIn", "finishSignIn",
 }  # fmt: skip
 PUBLIC_SUBSCRIPTIONS = {"slotAvailability", "campaignAvailability", "campaignChanges"}
 FOR_ORGANIZERS = {

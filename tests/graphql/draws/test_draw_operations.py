@@ -11,6 +11,7 @@ from tests.support.clients.campaigns import (
     CLOSE,
     CONFIGURE,
     DEMAND,
+    DRAWS,
     MY_WISHES,
     PREVIEW,
     PUBLISH,
@@ -23,8 +24,13 @@ from tests.support.clients.campaigns import (
     create_campaign,
     until_draw,
 )
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
 from tests.support.clients.fixtures import Three
+
+UNPUBLISH = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
+DRAW_BY_ID = "query($id: ID!) { drawById(drawId: $id) { state } }"
+RESULT_IN = """query($id: ID!, $user: ID!) { drawById(drawId: $id) {
+  result(userId: $user) { leaf } } }"""
 
 
 class DrawScene:
@@ -64,7 +70,7 @@ class DrawScene:
         slots = [self.slots[n] for n in ranks]
         return dict(await member.execute(SET_WISHES, id=self.campaign, slots=slots))
 
-    async def read(self, client: BookingClient, document: str) -> Any:
+    async def read(self, client: GraphQLTestClient, document: str) -> Any:
         """Read something about the campaign."""
         return await client.execute(document, id=self.campaign)
 
@@ -101,20 +107,20 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
         assert {each["method"] for each in preview["measures"]} == {"ROUNDS", "SERIAL"}
     closed = await scene.act(CLOSE)
     assert closed["state"] == "CLOSED"
-    root = (await scene.until("root"))["root"]
+    root, record_id = (await scene.until("root"))["root"], closed["recordId"]
     assert (await scene.wish(ada, 1))["code"] == "WRONG_DRAW_STATE"
-    before = json.loads(await scene.read(ada, RECORD))
+    before = json.loads(await ada.execute(RECORD, id=record_id))
     assert (before["root"], len(before["leaves"])) == (root, 2)
     assert (await scene.read(ada, RESULT))["lotteryNumber"] is None
     drawn = await scene.act(RUN, seed=" 17 4 38 ", source="the lottery numbers of today")
     assert drawn["seed"]["text"] == "17 4 38"
     assert (await scene.read(ada, THE_DRAW))["seed"] is None
-    assert "seed" not in json.loads(await scene.read(ada, RECORD))
-    assert "entries" in json.loads(await scene.read(organizer, RECORD))
+    assert "seed" not in json.loads(await ada.execute(RECORD, id=record_id))
+    assert "entries" in json.loads(await organizer.execute(RECORD, id=record_id))
     assert (await scene.act(RUN, seed="another", source="x"))["code"] == "WRONG_DRAW_STATE"
     assert (await scene.act(PUBLISH))["state"] == "PUBLISHED"
     await scene.until("isWritten")
-    record = json.loads(await scene.read(ben, RECORD))
+    record = json.loads(await ben.execute(RECORD, id=record_id))
     assert verify(record) == []
     results = [await scene.read(each, RESULT) for each in scene.members]
     assert sorted(each["lotteryNumber"] for each in results) == [1, 2]
@@ -143,7 +149,7 @@ async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
     assert made["seed"]["byServer"]
     again = await scene.act(SUPERSEDE, reason="Nobody had wishes.")
     assert (again["state"], again["supersedesId"]) == ("COLLECTING", drawn["recordId"])
-    old = await organizer.execute(RECORD, id=scene.campaign, draw=drawn["recordId"])
+    old = await organizer.execute(RECORD, id=drawn["recordId"])
     assert json.loads(old)["acts"][-1]["reason"] == "Nobody had wishes."
     assert verify(json.loads(old)) == []
     log = """query($campaign: ID!) { auditLog(filter: {campaignId: $campaign}) {
@@ -153,6 +159,42 @@ async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
     assert sorted(actions) == [
         *("DRAW_CLOSED", "DRAW_CONFIGURED", "DRAW_CONFIGURED", "DRAW_RUN", "DRAW_SUPERSEDED")
     ]
+
+
+async def test_a_further_draw_hides_no_earlier_one_and_names_it(
+    scene: DrawScene, anonymous: GraphQLTestClient
+) -> None:
+    organizer, (ada, ben) = scene.organizer, scene.members
+    old = (await scene.open())["recordId"]
+    await scene.wish(ada, 0)
+    await scene.act(CLOSE)
+    await scene.until("root")
+    await scene.act(RUN)
+    await scene.act(PUBLISH)
+    await scene.until("isWritten")
+    own, record = await scene.read(ada, RESULT), await ada.execute(RECORD, id=old)
+    fields = {"campaignId": scene.campaign, "wishesUntil": hours_from_now(1)}
+    new = await organizer.execute(CONFIGURE, input=fields)
+    assert new["supersedesId"] == old
+    ids = [new["recordId"], old]
+    for client, result in ((ada, own), (ben, None), (anonymous, None)):
+        found = await scene.read(client, DRAWS)
+        assert [each["recordId"] for each in found] == ids
+        assert [each["myResult"] for each in found] == [None, result]
+        assert await client.execute(RECORD, id=old) == record
+    assert await scene.read(ada, RESULT) == own
+    await organizer.execute(UNPUBLISH, id=scene.campaign)
+    for client, seen in ((ada, [old]), (ben, []), (anonymous, []), (organizer, ids)):
+        assert [each["recordId"] for each in await scene.read(client, DRAWS)] == seen
+        is_seen = old in seen
+        assert (await client.execute(DRAW_BY_ID, id=old) is not None) is is_seen
+        assert (await client.execute(RECORD, id=old) is not None) is is_seen
+    assert await scene.read(ada, RESULT) == own
+    user = await ada.fetch_user_id()
+    of_ada = await organizer.execute(RESULT_IN, id=old, user=user)
+    assert of_ada["result"]["leaf"] == own["leaf"]
+    refused = await ada.send(RESULT_IN, id=old, user=user)
+    assert refused["errors"][0]["extensions"]["code"] == "FORBIDDEN"
 
 
 async def test_wrong_input_gets_a_clear_answer(scene: DrawScene) -> None:

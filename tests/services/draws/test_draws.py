@@ -15,9 +15,14 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.booking.booking_refusals import DrawOnly
-from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
+from slotlock.domain.campaigns.campaign import (
+    CampaignDeleted,
+    CampaignDraft,
+    CampaignPatch,
+    CampaignSaved,
+)
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
-from slotlock.domain.draws.basis import DrawMethod, time_text
+from slotlock.domain.draws.basis import DrawId, DrawMethod, time_text
 from slotlock.domain.draws.draw import (
     Draw,
     DrawOutdated,
@@ -142,7 +147,9 @@ class Scene:
 
     def record(self) -> dict[str, Any]:
         """Return the public record, which has to be right."""
-        record = self.run(public_records.draw_record(self.services, self.campaign_id))
+        draw = self.run(self.services.draws.find_latest(self.campaign_id))
+        assert draw is not None
+        record = self.run(public_records.draw_record(self.services, draw))
         assert record is not None
         document: dict[str, Any] = json.loads(record)
         assert verify(document) == []
@@ -253,8 +260,9 @@ def test_many_readers_of_a_record_at_once_compute_it_once(
     monkeypatch.setattr(repository, "load_basis", count)
 
     async def read() -> list[str | None]:
-        read_one = public_records.draw_record
-        readers = (read_one(scene.services, scene.campaign_id, draw.id) for _ in range(9))
+        found = await scene.services.draws.find(draw.id)
+        assert found is not None
+        readers = (public_records.draw_record(scene.services, found) for _ in range(9))
         return await asyncio.gather(*readers)
 
     assert len(set(scene.run(read()))) == len(loaded) == 1
@@ -481,6 +489,64 @@ def test_cancelling_what_a_user_holds_leaves_the_wishes_of_teams_in_other_campai
         scene.campaign_id: [ben.user_id],
         closed.campaign_id: sorted([ada.user_id, ben.user_id]),
     }
+
+
+def result_and_record(scene: Scene, draw_id: DrawId, viewer: Caller | None) -> Any:
+    """Return the result of a member, and the record of the draw if the viewer may see it."""
+    own = scene.run(
+        draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
+    )
+    found = scene.run(scene.services.draws.find(draw_id))
+    assert found is not None
+    shown = scene.run(draws.only_visible(scene.services, [found], viewer))
+    records = [scene.run(public_records.draw_record(scene.services, each)) for each in shown]
+    return own, records
+
+
+@pytest.mark.parametrize("finds_all", [True, False])
+def test_a_result_and_its_record_outlive_further_draws_the_slots_and_the_campaign(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, finds_all: bool
+) -> None:
+    repository, where, by = type(scene.services.draws), scene.campaign_id, scene.organizer
+    find_latest = repository.find_latest
+
+    async def find_only_latest(*arguments: Any) -> list[Draw]:
+        latest = await find_latest(*arguments)
+        return [latest] if latest else []
+
+    if not finds_all:
+        monkeypatch.setattr(repository, "find_all", find_only_latest)
+    member, stranger = scene.members[0], replace(scene.members[0], user_id=by.user_id)
+    scene.close()
+    scene.draw()
+    old = scene.publish()
+    before = result_and_record(scene, old.id, member)
+    assert before[0]
+    assert before == result_and_record(scene, old.id, None)
+    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR)
+    opened = scene.run(draws.configure_draw(scene.services, by, where, settings))
+    assert isinstance(opened, Draw)
+    assert (opened.state, opened.supersedes) == (DrawState.COLLECTING, old.id)
+    assert (result_and_record(scene, old.id, None) == before) is finds_all
+    if not finds_all:
+        return
+    # It follows a published draw, and does not replace it.
+    again = scene.run(draws.supersede_draw(scene.services, by, where, "a reason"))
+    assert again == WrongDrawState(DrawState.COLLECTING)
+    scene.close()
+    assert isinstance(scene.run(draws.supersede_draw(scene.services, by, where, "a reason")), Draw)
+    patch = CampaignPatch(published=False)
+    scene.run(campaigns.edit(scene.services, where, patch, by.user_id))
+    assert result_and_record(scene, old.id, member) == before
+    scene.pair.database["slots"].delete_many({"campaign.id": ObjectId(where)})
+    deleted = scene.run(campaigns.delete(scene.services, where, by.user_id))
+    assert isinstance(deleted, CampaignDeleted)
+    scene.run(draw_worker.advance_draws(scene.services))
+    for viewer, is_shown in ((member, True), (by, True), (stranger, False), (None, False)):
+        shown = before if is_shown else (before[0], [])
+        assert result_and_record(scene, old.id, viewer) == shown
+    states = [each.state for each in scene.run(repository.find_all(scene.services.draws, where))]
+    assert states == [DrawState.COLLECTING, DrawState.SUPERSEDED, DrawState.PUBLISHED]
 
 
 @dataclass

@@ -107,6 +107,17 @@ async def test_a_result_names_no_place_that_was_given_back_since(scene: MailScen
     assert all("None of your 1 wishes" in text for text in texts)
 
 
+async def test_a_result_is_sent_also_after_another_draw_was_opened(scene: MailScene) -> None:
+    campaign_id, _ = await open_draw(scene)
+    scene.services.sends_mail = True
+    await publish(scene, campaign_id)
+    settings = DrawSettings(DrawMethod.ROUNDS, scene.clock.now + HOUR)
+    again = await draws.configure_draw(scene.services, scene.organizer, campaign_id, settings)
+    assert isinstance(again, Draw)
+    await scene.send(timedelta())
+    assert scene.trap.subjects == ["The result of the draw: Sports"] * 3
+
+
 async def test_the_closing_and_the_publication_are_messages(hooks: WebhookScene) -> None:
     campaign_id, _ = await open_draw(hooks.site)
     await hooks.create((WebhookEvent.DRAW_CLOSED, WebhookEvent.DRAW_PUBLISHED), campaign_id)

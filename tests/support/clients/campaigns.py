@@ -98,7 +98,13 @@ RESULT_OF = (
   drawResult(campaignId: $id, userId: $user) """
     + ENTRY
 )
-RECORD = "query($id: ID!, $draw: ID) { drawRecord(campaignId: $id, drawId: $draw) }"
+DRAWS = (
+    """query($id: ID!) { draws(campaignId: $id) { recordId state supersedesId
+  myResult """
+    + ENTRY
+    + " }"
+)
+RECORD = "query($id: ID!) { drawRecord(drawId: $id) }"
 
 BookingMethod = Callable[[BookingClient, BookingClient, str], Coroutine[Any, Any, Json]]
 

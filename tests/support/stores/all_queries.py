@@ -281,6 +281,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.update(draw, with_basis)
     await draws.delete_other_bases(with_basis)
     assert await draws.find(draw.id) == await draws.find_latest(campaign_id) == with_basis
+    assert await draws.find_all(campaign_id) == [with_basis]
     assert await draws.load_basis(with_basis) == closed.basis
     (leaf,) = await draws.find_entries(with_basis)
     await draws.save_results(with_basis, draw_places(closed.basis, root, "seed"))

@@ -18,11 +18,15 @@ const SAID_AS = { LIMIT_REACHED: "wishes.LIMIT", GROUP_FULL: "refusal.SLOT_FULL"
 /** Whether these are the same users. @param {string[]} some @param {string[]} others */
 const areSame = (some, others) => [...some].sort().join() === [...others].sort().join();
 
-/** Let the browser save the public record of a draw. @param {string} campaignId */
-export async function saveRecord(campaignId) {
-  const { drawRecord } = await run("drawRecord", { campaign: campaignId });
-  saveFile(`${campaignId}-record.json`, new Blob([drawRecord], { type: "application/json" }));
-}
+/** What everybody may check of a draw whose wishes are closed. @param {any} draw */
+export const evidence = ({ recordId: id, root, seed }) => [
+  seed && h("p", { class: "text" }, t("wishes.seed", { seed: seed.text, source: seed.source })),
+  h("p", { class: "text small soft" }, t("wishes.root", { root })),
+  h("p", null, button("second", t("wishes.record"), async () => {
+    const { drawRecord } = await run("drawRecord", { id });
+    saveFile(`${id}-record.json`, new Blob([drawRecord], { type: "application/json" }));
+  })),
+];
 
 /** @param {string} campaignId */
 export function openWishes(campaignId) {
@@ -50,6 +54,7 @@ export function openWishes(campaignId) {
     try {
       const [found, all] = await Promise.all([run("wishes", { campaign: campaignId }), slots ?? readAll("slotsOfCampaign", { campaign: campaignId }, "slots")]);
       data = found;
+      [data.draw] = data.draws;
       slots = all;
       error = data.campaign && data.draw ? "" : "CAMPAIGN_NOT_FOUND";
       if (!version) ranked = (data.myWishes?.ranked ?? []).map((/** @type {any} */ each) => each.slotId);
@@ -125,6 +130,9 @@ export function openWishes(campaignId) {
   /** @param {any} slot */
   const when = (slot) => slot && h("span", { class: "soft" }, `${shortDayOf(slot.startTime, slot.timeZone)}, ${timeOf(new Date(slot.startTime), slot.timeZone)}`);
 
+  /** @param {string} id @param {number} index @param {any[]} more */
+  const line = (id, index, ...more) => h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id)), more);
+
   /** @param {string} id */
   function demand(id) {
     const found = data.wishStatistics?.find((/** @type {any} */ each) => each.slotId === id);
@@ -138,7 +146,7 @@ export function openWishes(campaignId) {
     return h(
       "li",
       { "data-key": `wish ${id}` },
-      h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id)), demand(id)),
+      line(id, index, demand(id)),
       h(
         "div",
         { class: "row" },
@@ -186,12 +194,11 @@ export function openWishes(campaignId) {
 
   function ranking() {
     if (!ranked.length) return notice("", "star", t("wishes.none"));
-    return h("ol", { class: "frame list" }, ranked.map((id, index) => h("li", { "data-key": `wish ${id}` }, h("p", null, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id))))));
+    return h("ol", { class: "frame list" }, ranked.map((id, index) => h("li", null, line(id, index))));
   }
 
-  /** Say what became of a wish, and why. @param {any} outcome */
-  function why(outcome) {
-    const { notEligible, memberCount } = data.myDrawResult;
+  /** Say what became of a wish, and why. @param {any} outcome @param {any} entry */
+  function why(outcome, { notEligible, memberCount }) {
     if (outcome.notBooked) return t("wishes.NOT_BOOKED", { reason: t(/** @type {any} */ (SAID_AS)[outcome.notBooked] ?? `refusal.${outcome.notBooked}`, {}, outcome.notBooked) });
     if (outcome.result === "GRANTED") return t("wishes.GRANTED", { round: number(outcome.round) });
     if (outcome.result === "FULL" && memberCount > 1) return t("wishes.fullForTeam");
@@ -203,40 +210,39 @@ export function openWishes(campaignId) {
     return t(`wishes.${outcome.result}`);
   }
 
-  function results() {
-    const { myDrawResult: own, draw } = data;
+  /** @param {any} draw */
+  function results({ myResult: own, isWritten }) {
     if (!own) return notice("", "star", t(data.myWishes ? "wishes.leftOut" : "wishes.notTaken"));
     return [
       h("p", null, t("wishes.number", { number: number(own.lotteryNumber ?? 0) })),
       own.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
-      !draw.isWritten && notice("wait", "clock", t("wishes.booking")),
+      !isWritten && notice("wait", "clock", t("wishes.booking")),
       h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => {
         const isOwn = each.result === "GRANTED" && !each.notBooked;
-        return h("li", { "data-key": `wish ${each.slotId}` }, icon(isOwn ? "tick" : "cross", isOwn ? "good" : ""), h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(each.slotId)}`), h("br"), when(slotOf(each.slotId)), h("br"), why(each)));
+        return h("li", null, icon(isOwn ? "tick" : "cross", isOwn ? "good" : ""), line(each.slotId, index, h("br"), why(each, own)));
       })),
-      h("p", null, h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers"))),
     ];
   }
 
-  function proof() {
-    const { draw, myDrawResult: own } = data;
-    if (!draw.root) return null;
-    return section("proof", t("wishes.proof"), [
-      h("p", null, t("wishes.proofHelp")),
-      draw.seed && h("p", { class: "text" }, t("wishes.seed", { seed: draw.seed.text, source: draw.seed.source })),
-      h("p", { class: "text small soft" }, t("wishes.root", { root: draw.root })),
-      own && h("p", { class: "text small soft" }, t("wishes.leaf", { leaf: own.leaf })),
-      h("p", null, button("second", t("wishes.record"), () => saveRecord(campaignId))),
-    ]);
-  }
+  /** @param {any} draw */
+  const proof = (draw) => draw.root && section(draw.recordId, t("wishes.proof"), [
+    h("p", null, t("wishes.proofHelp")),
+    draw.myResult && h("p", { class: "text small soft" }, t("wishes.leaf", { leaf: draw.myResult.leaf })),
+    evidence(draw),
+  ]);
 
   function body() {
     if (error) return [failure(error, load)];
     if (!data || !slots) return [bones(6)];
-    const { draw } = data;
-    if (draw.acceptsWishes) return collecting();
-    if (draw.state === "PUBLISHED") return [...[results()].flat(), proof()];
-    return [notice("wait", "clock", t("wishes.closed")), ranking(), proof()];
+    const { draw, draws } = data;
+    const former = draws.find((/** @type {any} */ each) => each !== draw && each.myResult?.lotteryNumber);
+    return [
+      draw.acceptsWishes ? collecting()
+        : draw.state === "PUBLISHED" ? [results(draw), h("p", null, h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers")))]
+        : [notice("wait", "clock", t("wishes.closed")), ranking()],
+      proof(draw),
+      former && [section("former", t("wishes.former"), results(former)), proof(former)],
+    ].flat(2);
   }
 
   return {

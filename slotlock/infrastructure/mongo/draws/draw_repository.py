@@ -55,6 +55,7 @@ from slotlock.infrastructure.tasks import Signal
 DUPLICATE_KEY = 11000
 BATCH_SIZE = 1_000
 MAX_DUE = 10
+MAX_DRAWS = 100
 ONE_ACTIVE = {"unique": True, "partialFilterExpression": {"active": True}}
 DRAW_INDEXES = (
     *indexes_of(
@@ -77,6 +78,7 @@ DRAW_INDEXES = (
         },
     ),
 )
+NEWEST_FIRST = [("campaign", 1), ("active", -1), ("_id", -1)]
 UNIQUE_INDEXES = ("draws.active", "draw_slots.slot", "draw_entries.leaf")
 
 
@@ -141,9 +143,15 @@ class DrawRepository:
     @limited
     async def find_latest(self, campaign_id: CampaignId) -> Draw | None:
         """Return the active draw of a campaign, or else the latest one."""
-        order = [("campaign", 1), ("active", -1), ("_id", -1)]
-        found = await self._draws.find_one({"campaign": ObjectId(campaign_id)}, sort=order)
+        found = await self._draws.find_one({"campaign": ObjectId(campaign_id)}, sort=NEWEST_FIRST)
         return _to_draw(found) if found else None
+
+    @limited
+    async def find_all(self, campaign_id: CampaignId) -> list[Draw]:
+        """Return the draws of a campaign, the newest first, at most MAX_DRAWS."""
+        query = {"campaign": ObjectId(campaign_id)}
+        found = self._draws.find(query, sort=NEWEST_FIRST, limit=MAX_DRAWS)
+        return [_to_draw(document) async for document in found]
 
     @limited
     async def find_collecting(self, campaign_ids: Sequence[CampaignId]) -> list[CampaignId]:

@@ -4,7 +4,7 @@ import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, notice, section } from "../../parts.js";
 import { deviceZone, number, t } from "../../text.js";
-import { saveRecord } from "../wishes.js";
+import { evidence } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
 import { COUNT, Form, input } from "./forms/form.js";
@@ -44,8 +44,7 @@ export function openDraw(campaignId) {
 
   function isMoving() {
     const draw = data?.draw;
-    if (!draw) return false;
-    return draw.state === "COLLECTING" || (draw.state === "CLOSED" && !draw.root) || (draw.state === "PUBLISHED" && !draw.isWritten);
+    return draw && /** @type {any} */ ({ COLLECTING: true, CLOSED: !draw.root, PUBLISHED: !draw.isWritten })[draw.state];
   }
 
   function edit() {
@@ -117,8 +116,7 @@ export function openDraw(campaignId) {
     const canSupersede = draw.root && ["CLOSED", "DRAWN"].includes(draw.state);
     return section("steps", t(`draw.state.${draw.state}`), [
       h("ul", { class: "stack tight" }, draw.acts.map((/** @type {any} */ each) => h("li", null, `${whenOf(each.at, deviceZone)}: ${t(`draw.state.${each.state}`)}`, each.by && ` · ${each.by.name}`, each.reason && ` · ${each.reason}`))),
-      draw.root && h("p", { class: "text small soft" }, t("wishes.root", { root: draw.root })),
-      draw.seed && h("p", { class: "text" }, t("wishes.seed", { seed: draw.seed.text, source: draw.seed.source })),
+      draw.root && evidence(draw),
       draw.state === "COLLECTING" && [
         h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, deviceZone) })),
         h("div", { class: "row" }, button("second", t("draw.settings"), edit), actions.askingButton("close", [t("draw.close")], t("draw.closeQuestion"), t("draw.close"), () => act("close", "closeWishes"))),
@@ -131,9 +129,8 @@ export function openDraw(campaignId) {
       ], { submit: t("draw.run"), onsubmit: runDraw }) : notice("wait", "clock", t("draw.closing"))),
       draw.state === "DRAWN" && [h("p", null, t("draw.drawnHelp")), actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""), actions.problem("publish")],
       draw.state === "PUBLISHED" && (draw.isWritten ? notice("yours", "tick", t("draw.written")) : notice("wait", "clock", t("wishes.booking"))),
-      draw.root && h("p", null, button("second", t("wishes.record"), () => saveRecord(campaignId))),
       canSupersede && reasonForm.render(t("draw.supersede"), [h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })], { submit: t("draw.supersede"), onsubmit: supersede }),
-      draw.state === "PUBLISHED" && !form && h("p", null, button("second", t("draw.again"), edit)),
+      draw.isWritten && !form && h("p", null, button("second", t("draw.again"), edit)),
     ]);
   }
 
