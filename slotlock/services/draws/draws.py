@@ -13,7 +13,7 @@ from slotlock.domain.campaigns.campaign import Campaign, CampaignBusy, CampaignP
 from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.draws import closing
 from slotlock.domain.draws.basis import DrawBasis, DrawId, DrawMethod, root_of
-from slotlock.domain.draws.closing import ClosedWishes, changed_slots, smaller_slots
+from slotlock.domain.draws.closing import ClosedWishes, lacking_slots, promised_places
 from slotlock.domain.draws.draw import (
     Draw,
     DrawNotFound,
@@ -32,7 +32,7 @@ from slotlock.domain.draws.draw import (
     with_root,
     with_seed,
 )
-from slotlock.domain.draws.drawing import DrawnEntry, draw_places
+from slotlock.domain.draws.drawing import DrawnEntry, draw_places, given_places
 from slotlock.domain.draws.measures import DrawMeasures, measure
 from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.value_object import value_object
@@ -234,7 +234,7 @@ async def run_draw(
         after = with_seed(before, seed, caller.user_id, services.now())
         if not isinstance(after, Draw) or after == before:
             return after
-        if refusal := await _find_changes(services, before):
+        if refusal := await _find_lacking(services, before):
             return refusal
         note = note_draw_change(before, after, caller.user_id, services.now())
         if await services.draws.update(before, after, note):
@@ -253,7 +253,7 @@ async def publish_draw(
         after = publish(before, caller.user_id, services.now())
         if not isinstance(after, Draw) or after == before:
             return after
-        if refusal := await _find_changes(services, before, only_smaller=True):
+        if refusal := await _find_lacking(services, before):
             return refusal
         note = note_draw_change(before, after, caller.user_id, services.now())
         if await services.draws.update(before, after, note):
@@ -261,23 +261,23 @@ async def publish_draw(
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
 
 
-async def _find_changes(
-    services: Services, draw: Draw, *, only_smaller: bool = False
-) -> DrawOutdated | DrawNotFound | None:
-    """Return the slots that have changed since the wishes were closed; None if there are none.
+async def _find_lacking(services: Services, draw: Draw) -> DrawOutdated | DrawNotFound | None:
+    """Return the slots that offer less than when the wishes were closed; None if there are none.
 
-    Once the seed is fixed, only smaller slots count: nobody can undo a draw by a cancellation.
+    Once the seed is fixed, they have to offer what was drawn.
     """
     campaign = await services.campaigns.find(draw.campaign_id)
     if campaign is None:
         return DrawNotFound(draw.campaign_id)
     basis = await services.draws.load_basis(draw, with_entries=False)
-    states = await load_states(services, campaign)
-    if only_smaller:
-        changed = smaller_slots(basis, states)
-    else:
-        changed = changed_slots(basis, campaign.terms, states, services.now())
-    return DrawOutdated(changed[:MAX_LISTED]) if changed else None
+    states, now = await load_states(services, campaign), services.now()
+    lacking = lacking_slots(promised_places(basis), states, now, is_drawn=draw.seed is not None)
+    if lacking and draw.root is not None and draw.seed is not None:
+        allow_wait(LONG_READ_S)
+        basis = await services.draws.load_basis(draw)
+        drawn = await asyncio.to_thread(draw_places, basis, draw.root, draw.seed.text)
+        lacking = lacking_slots(given_places(drawn), states, now, is_drawn=True)
+    return DrawOutdated(lacking[:MAX_LISTED]) if lacking else None
 
 
 async def supersede_draw(
