@@ -137,8 +137,7 @@ def book_for_all(
     state, bookings = before, list[Booking]()
     for user_id in user_ids:
         new_id = BookingId(f"new {user_id}")
-        admission = SlotAdmission.DRAW
-        request = BookingRequest(user_id, new_id, user_id, admission=admission, is_drawn=True)
+        request = BookingRequest(user_id, new_id, user_id, admission=SlotAdmission.DRAW)
         decision = book(state, users, request, NOW)
         if not isinstance(decision.outcome, Booked):
             refusal, conflict = decision.outcome, None
