@@ -113,36 +113,27 @@ def close_wishes(
     return ClosedWishes(in_order(basis), by_leaf, by_pseudonym, ruled_out)
 
 
-def changed_slots(
-    basis: DrawBasis, terms: CampaignTerms, states: Sequence[SlotState], now: datetime
+def promised_places(basis: DrawBasis) -> Mapping[SlotId, int]:
+    """Return how many free places each slot had when the wishes closed."""
+    wanted = (slot for slot in basis.slots if slot.is_open and slot.in_campaign)
+    return {slot.id: slot.capacity - slot.booked for slot in wanted}
+
+
+def lacking_slots(
+    needed: Mapping[SlotId, int], states: Sequence[SlotState], now: datetime, *, is_drawn: bool
 ) -> tuple[SlotId, ...]:
-    """Return the slots that a draw on this basis would misjudge, because they have changed.
+    """Return the slots that have fewer free places than are needed; a hidden one has none.
 
-    If the limits of the campaign have changed, these are all of them.
+    One that is cancelled, deleted or has started has none either. It stops no draw whose seed is
+    fixed: its places are recorded as not booked, so that nobody undoes a draw by a cancellation.
     """
-    stored = {slot.id: slot for slot in basis.slots if slot.in_campaign}
-    if (basis.max_bookings, basis.group_limits) != (terms.max_bookings, terms.group_limits):
-        return tuple(stored)
-    limits = [
-        *terms.group_limits,
-        *(limit for each in stored.values() for limit in each.group_limits),
-    ]
-    current = {each.id: each for each in to_draw_slots(states, limits, now, stored)}
-    return tuple(
-        slot_id
-        for slot_id in sorted(stored.keys() | current.keys())
-        if stored.get(slot_id) != current.get(slot_id)
-    )
-
-
-def smaller_slots(basis: DrawBasis, states: Sequence[SlotState]) -> tuple[SlotId, ...]:
-    """Return the slots that have fewer places now than in the basis."""
-    capacities = {state.id: state.slot.capacity for state in states}
-    return tuple(
-        slot.id
-        for slot in basis.slots
-        if slot.in_campaign and capacities.get(slot.id, slot.capacity) < slot.capacity
-    )
+    free = {
+        state.id: 0 if state.slot.is_hidden else state.remaining
+        for state in states
+        if state.slot.status is not SlotStatus.CANCELLED and now < state.slot.start
+    }
+    counted = free if is_drawn else needed
+    return tuple(sorted(id_ for id_ in counted if free.get(id_, 0) < needed.get(id_, 0)))
 
 
 def to_draw_slots(

@@ -132,14 +132,16 @@ class WrongDrawState:
     state: DrawState = shown("The state of the draw.")
 
 
-@refusal(message="Slots or limits have changed since the wishes were closed. Replace the draw.")
+@refusal(
+    message="Slots have fewer free places than the draw needs. Free them, or replace the draw."
+)
 class DrawOutdated:
-    """Slots or limits of the campaign have changed since the wishes were closed.
+    """Slots have fewer free places than when the wishes were closed, or than the draw has given.
 
-    The draw is replaced by another one, with `supersedeDraw` and a reason.
+    Organizers free places, or replace the draw by another one, with `supersedeDraw` and a reason.
     """
 
-    slot_ids: tuple[SlotId, ...] = shown("The slots that changed, at most 100.")
+    slot_ids: tuple[SlotId, ...] = shown("The slots with too few free places, at most 100.")
 
 
 DrawRefusal = DrawNotFound | WrongDrawState | DrawOutdated | CampaignBusy | InvalidInput

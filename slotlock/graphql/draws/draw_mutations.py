@@ -146,7 +146,8 @@ class DrawMutations:
 
     @CHANGE_DRAW.mutation(
         "Fix the seed, from which the result follows. Nobody can replace it. Fails with "
-        "`DrawOutdated` if slots have changed since the wishes were closed. Organizers only."
+        "`DrawOutdated` if slots have fewer free places than when the wishes were closed. "
+        "Organizers only."
     )
     async def run_draw(
         self,

@@ -13,7 +13,7 @@ from slotlock.domain.campaigns.campaign import Campaign, CampaignBusy, CampaignP
 from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.draws import closing
 from slotlock.domain.draws.basis import DrawBasis, DrawId, DrawMethod, root_of
-from slotlock.domain.draws.closing import ClosedWishes, changed_slots, smaller_slots
+from slotlock.domain.draws.closing import ClosedWishes, lacking_slots, promised_places
 from slotlock.domain.draws.draw import (
     Draw,
     DrawNotFound,
@@ -234,7 +234,7 @@ async def run_draw(
         after = with_seed(before, seed, caller.user_id, services.now())
         if not isinstance(after, Draw) or after == before:
             return after
-        if refusal := await _find_changes(services, before):
+        if refusal := await _find_lacking(services, before):
             return refusal
         note = note_draw_change(before, after, caller.user_id, services.now())
         if await services.draws.update(before, after, note):
@@ -253,7 +253,7 @@ async def publish_draw(
         after = publish(before, caller.user_id, services.now())
         if not isinstance(after, Draw) or after == before:
             return after
-        if refusal := await _find_changes(services, before, only_smaller=True):
+        if refusal := await _find_lacking(services, before):
             return refusal
         note = note_draw_change(before, after, caller.user_id, services.now())
         if await services.draws.update(before, after, note):
@@ -261,23 +261,39 @@ async def publish_draw(
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
 
 
-async def _find_changes(
-    services: Services, draw: Draw, *, only_smaller: bool = False
-) -> DrawOutdated | DrawNotFound | None:
-    """Return the slots that have changed since the wishes were closed; None if there are none.
+async def _find_lacking(services: Services, draw: Draw) -> DrawOutdated | DrawNotFound | None:
+    """Return the slots that offer less than when the wishes were closed; None if there are none.
 
-    Once the seed is fixed, only smaller slots count: nobody can undo a draw by a cancellation.
+    Once the seed is fixed, they have to offer what was drawn.
     """
     campaign = await services.campaigns.find(draw.campaign_id)
     if campaign is None:
         return DrawNotFound(draw.campaign_id)
     basis = await services.draws.load_basis(draw, with_entries=False)
-    states = await load_states(services, campaign)
-    if only_smaller:
-        changed = smaller_slots(basis, states)
-    else:
-        changed = changed_slots(basis, campaign.terms, states, services.now())
-    return DrawOutdated(changed[:MAX_LISTED]) if changed else None
+    states, now = await load_states(services, campaign), services.now()
+    lacking = lacking_slots(promised_places(basis), states, now, is_drawn=draw.seed is not None)
+    if lacking and draw.root is not None and draw.seed is not None:
+        needed = await _missing_places(services, draw, draw.root, draw.seed, lacking)
+        lacking = lacking_slots(needed, states, now, is_drawn=True)
+    return DrawOutdated(lacking[:MAX_LISTED]) if lacking else None
+
+
+async def _missing_places(
+    services: Services, draw: Draw, root: str, seed: Seed, slot_ids: Sequence[SlotId]
+) -> Mapping[SlotId, int]:
+    """Return how many users of each of these slots have drawn a place, and have none yet."""
+    allow_wait(LONG_READ_S)
+    basis, entries = await services.draws.load_basis(draw), await services.draws.find_entries(draw)
+    drawn = await asyncio.to_thread(draw_places, basis, root, seed.text)
+    missing: dict[SlotId, int] = {}
+    for slot_id in slot_ids:
+        leaves = (each.entry.leaf for each in drawn if slot_id in each.granted)
+        users = [user_id for leaf in leaves for user_id in entries[leaf].user_ids]
+        now = services.now()
+        found = await services.slots.find(SlotQuery(slot_id, now, users))
+        state = found and without_expired(found, now)
+        missing[slot_id] = sum(not (state and state.booking_of(each)) for each in users)
+    return missing
 
 
 async def supersede_draw(

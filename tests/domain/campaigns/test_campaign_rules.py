@@ -22,6 +22,7 @@ from slotlock.domain.booking.booking_outcomes import (
     WaitlistLeft,
 )
 from slotlock.domain.booking.booking_refusals import (
+    AlreadyBooked,
     Closed,
     CutoffPassed,
     DrawOnly,
@@ -52,6 +53,8 @@ from tests.support.domain.builders import (
     book_users,
     booking_request,
     change_request,
+    in_choice_group,
+    users_with_bookings,
     with_facts,
     with_waitlist,
 )
@@ -361,6 +364,36 @@ def test_a_drawn_place_needs_no_open_campaign_but_a_slot_that_has_not_started() 
         assert isinstance(decision.outcome, Booked)
     started = book(slot, NO_CONTEXTS, drawn(booking_request("ada")), slot.slot.start)
     assert started.outcome == SlotStarted(slot.id)
+
+
+def test_no_limit_refuses_a_place_that_a_draw_gave() -> None:
+    other = with_facts(build_campaign_slot(forbid_overlap=True), id=SlotId("other"))
+    elsewhere, (booking,) = book_users(other, "ada")
+    busy = contexts(user_with_booking("ada", elsewhere, booking))
+    in_5a = contexts(user_in_groups("ada", "5a"), user_in_groups("ben", "5a"))
+    limited = build_group_limited_slot(GroupLimit("5a", 1))
+    unverified = contexts(replace(user_in_groups("ada"), email_verified=False))
+    waiting = with_waitlist(book_users(build_campaign_slot(1), "ben")[0], "cem")
+    scenes = [
+        (build_campaign_slot(eligible_groups=(("6b",),)), in_5a),
+        (build_campaign_slot(require_verified_email=True), unverified),
+        (build_campaign_slot(max_bookings=1), busy),
+        (build_campaign_slot(forbid_overlap=True), busy),
+        (in_choice_group(build_campaign_slot()), users_with_bookings("ada", booking)),
+        (book_users(limited, "ben", users=in_5a)[0], in_5a),
+        (with_facts(waiting, capacity=2), NO_CONTEXTS),
+    ]
+    for slot, users in scenes:
+        request = booking_request("ada")
+        assert not isinstance(book(slot, users, request, NOW).outcome, Booked)
+        assert isinstance(book(slot, users, drawn(request), NOW).outcome, Booked)
+
+
+def test_a_drawn_place_needs_a_free_place_and_is_no_second_one() -> None:
+    full, (booking,) = book_users(build_campaign_slot(1), "ben")
+    for name, refusal in (("ada", SlotFull(full.id)), ("ben", AlreadyBooked(full.id, booking))):
+        request = drawn(booking_request(name))
+        assert book(full, NO_CONTEXTS, request, NOW).outcome == refusal
 
 
 def drawn(request: BookingRequest) -> BookingRequest:

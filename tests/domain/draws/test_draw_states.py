@@ -1,15 +1,22 @@
 """The states of a draw, and the acts that lead from one to the next."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime
 
 import pytest
 
+from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContext
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.draws.basis import DrawId, DrawMethod
-from slotlock.domain.draws.closing import ClosedWishes, Wishes, changed_slots, close_wishes
+from slotlock.domain.draws.closing import (
+    ClosedWishes,
+    Wishes,
+    close_wishes,
+    lacking_slots,
+    promised_places,
+)
 from slotlock.domain.draws.draw import (
     Draw,
     DrawSettings,
@@ -134,17 +141,32 @@ def test_closing_says_who_may_book_and_has_the_groups_and_bookings_that_count() 
     assert outside == ["other"]
 
 
-def test_a_slot_that_changed_since_the_closing_is_named() -> None:
-    slot = with_facts(build_slot(3), terms=TERMS)
-    basis = closed_on(slot, ada=UserContext(UserId("ada"), ("5a",))).basis
-    assert changed_slots(basis, TERMS, [slot], NOW + HOUR) == ()
-    booked, _ = book_users(slot, "ben", users=contexts(user_in_groups("ben", "5b")))
-    cases = [
-        (TERMS, [with_facts(slot, capacity=2)]),
-        (TERMS, [booked]),
-        (TERMS, []),
-        (replace(TERMS, max_bookings=2), [slot]),
-    ]
-    for terms, states in cases:
-        assert changed_slots(basis, terms, states, NOW) == (slot.id,)
-    assert changed_slots(basis, TERMS, [slot], slot.slot.start + timedelta(1)) == (slot.id,)
+def test_only_a_slot_with_fewer_free_places_than_it_had_stops_a_draw() -> None:
+    users = contexts(user_in_groups("cem", "5a"), user_in_groups("ben", "5b"))
+    slot, _ = book_users(with_facts(build_slot(3), terms=TERMS), "cem", users=users)
+    needed = promised_places(closed_on(slot, ada=UserContext(UserId("ada"), ("5a",))).basis)
+    assert needed == {slot.id: 2}
+    start = slot.slot.start
+
+    def lacking(now: datetime, *states: SlotState, is_drawn: bool) -> bool:
+        found = lacking_slots(needed, states, now, is_drawn=is_drawn)
+        assert found in ((), (slot.id,))
+        return bool(found)
+
+    fuller, _ = book_users(slot, "ben", users=users)
+    emptier = slot.without_bookings(*slot.bookings)
+    moved = with_facts(slot, start=start + HOUR, group_limits=(), capacity=4)
+    other_terms = with_facts(slot, terms=replace(TERMS, max_bookings=2, group_limits=()))
+    smaller = with_facts(slot, capacity=2)
+    draft = with_facts(slot, status=SlotStatus.DRAFT)
+    hidden = with_facts(slot, terms=replace(TERMS, published=False))
+    cancelled = with_facts(slot, status=SlotStatus.CANCELLED)
+    for is_drawn in (False, True):
+        for same in (slot, emptier, moved, other_terms):
+            assert not lacking(NOW, same, is_drawn=is_drawn)
+        for worse in (fuller, smaller, draft, hidden):
+            assert lacking(NOW, worse, is_drawn=is_drawn)
+        # A slot that is over stops no draw whose seed is fixed.
+        assert lacking(NOW, is_drawn=is_drawn) is not is_drawn
+        assert lacking(NOW, cancelled, is_drawn=is_drawn) is not is_drawn
+        assert lacking(start, slot, is_drawn=is_drawn) is not is_drawn

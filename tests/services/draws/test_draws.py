@@ -12,11 +12,14 @@ import pytest
 from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.booking_outcomes import Booked, BookingCancelled
 from slotlock.domain.booking.booking_refusals import DrawOnly
-from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
-from slotlock.domain.campaigns.terms import CampaignTerms, SlotAdmission
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules.book import book
+from slotlock.domain.booking.rules.booking_changes import cancel
+from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignPatch, CampaignSaved
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.draws.basis import DrawMethod
 from slotlock.domain.draws.draw import (
     Draw,
@@ -35,6 +38,7 @@ from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services import teams
 from slotlock.services.admission import held_places
 from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.waitlist import JoinWaitlist
 from slotlock.services.campaigns import campaigns
 from slotlock.services.commands.commit import locked_result
@@ -147,6 +151,29 @@ class Scene:
         document: dict[str, Any] = json.loads(record)
         assert verify(document) == []
         return document
+
+    def book_by_hand(self, member: Caller, slot_id: SlotId, *, hold: bool = False) -> Booking:
+        """Let the organizer book for a user."""
+        options = BookingOptions(hold=hold)
+        request = book_slot(self.services, self.organizer, slot_id, member.user_id, options)
+        outcome = self.run(request).outcome
+        assert isinstance(outcome, Booked)
+        return outcome.booking
+
+    def cancel(self, booking: Booking) -> None:
+        """Let the organizer cancel a booking."""
+        request = BookingChangeRequest(booking.slot_id, booking.id, self.organizer)
+        outcome = self.run(change_booking(self.services, cancel, request)).outcome
+        assert isinstance(outcome, BookingCancelled)
+
+    def winners(self, slot_id: SlotId) -> list[Caller]:
+        """Return the members to whom a draw with the usual seed gives a place in a slot."""
+        preview = self.run(draws.preview_draw(self.services, self.campaign_id, SEED.text))
+        assert isinstance(preview, draws.DrawPreview)
+        leaves = [each.entry.leaf for each in preview.drawn if slot_id in each.granted]
+        entries = self.pair.database["draw_entries"].find({"leaf": {"$in": leaves}})
+        users = {str(user) for each in entries for user in each["users"]}
+        return [each for each in self.members if each.user_id in users]
 
     def booked(self) -> set[tuple[SlotId, UserId, str]]:
         """Return the slots, users and ids of all live bookings."""
@@ -510,6 +537,64 @@ def test_a_change_of_capacities_after_closing_needs_a_new_root(scene: Scene) -> 
     stored = scene.run(scene.services.draws.find(old.id))
     assert stored is not None
     assert (stored.root, stored.acts[-1].reason) == (old.root, "The room is smaller.")
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_nothing_that_changes_after_the_closing_takes_a_drawn_place(
+    pair: ServicePair, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.reset()
+    limits = (GroupLimit("5a", 1), GroupLimit("6*", 2))
+    terms: dict[str, Any] = {"max_bookings": 2, "forbid_overlap": True}
+    elsewhere, scene = Scene(pair, **terms), Scene(pair, **terms, group_limits=limits)
+    users = [ObjectId(each.user_id) for each in scene.members]
+    for member, user in zip(scene.members, users, strict=True):
+        scene.wish(member, 0, 1, 2)
+        group = "5a" if user == users[0] else "6b"
+        pair.database["users"].update_one({"_id": user}, {"$set": {"groups": [group]}})
+    scene.book_by_hand(scene.members[4], scene.slots[0], hold=True)
+    cancelled = scene.book_by_hand(scene.members[5], scene.slots[1])
+    scene.close()
+    preview = draws.preview_draw(scene.services, scene.campaign_id, SEED.text)
+    before = scene.run(preview)
+    pair.clock.advance(DAY)
+    pair.database["users"].update_many({"_id": {"$in": users}}, {"$set": {"groups": ["5a"]}})
+    scene.cancel(cancelled)
+    for member in scene.members[:2]:
+        scene.book_by_hand(member, elsewhere.slots[0])
+    patch = CampaignPatch(max_bookings=1, eligible_groups=(("6b",),))
+    scene.run(campaigns.edit(scene.services, scene.campaign_id, patch, scene.organizer.user_id))
+    if not is_guarded:
+        monkeypatch.setattr(
+            publication,
+            "book",
+            lambda state, users, request, now: book(
+                state, users, replace(request, is_drawn=False), now
+            ),
+        )
+    assert isinstance(scene.draw(), Draw)
+    scene.publish()
+    assert isinstance(before, draws.DrawPreview)
+    after = scene.run(draws.preview_draw(scene.services, scene.campaign_id, SEED.text))
+    assert after == before
+    places = scene.drawn_places()
+    assert len(places) == sum(len(each.granted) for each in before.drawn) > 3
+    booked = {(slot, user) for slot, user, _ in scene.booked()}
+    assert (booked == places) is (scene.record()["notBooked"] == []) is is_guarded
+
+
+def test_a_place_booked_by_hand_stops_the_publication_only_if_it_was_drawn(scene: Scene) -> None:
+    scene.close()
+    scene.draw()
+    scene.book_by_hand(scene.members[0], scene.slots[3])
+    taken = scene.book_by_hand(scene.pair.callers[0], scene.slots[0])
+    refused = draws.publish_draw(scene.services, scene.organizer, scene.campaign_id)
+    assert scene.run(refused) == DrawOutdated((scene.slots[0],))
+    scene.cancel(taken)
+    scene.book_by_hand(scene.winners(scene.slots[0])[0], scene.slots[0])
+    scene.publish()
+    assert scene.drawn_places() <= {(slot, user) for slot, user, _ in scene.booked()}
+    assert scene.record()["notBooked"] == []
 
 
 @pytest.mark.parametrize(

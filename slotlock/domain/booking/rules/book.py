@@ -58,7 +58,8 @@ class BookingRequest:
     `admission` is `QUEUE_ONLY` for the requests of the admission queue, and `DRAW` for those of
     organizers and of draws, which pass the queue as well.
 
-    `is_drawn` is set for a place that a draw gave: the times of the campaign do not apply to it.
+    `is_drawn` is set for a place that a draw gave. The basis of the draw has judged the limits, and
+    what changed since takes no place away: neither limits nor the waiting list apply.
     """
 
     user_id: UserId
@@ -160,10 +161,10 @@ def _refusal(
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot.id)
-    # Limits do not stop an organizer; an existing booking and a full slot do.
-    checks_limits = not request.as_organizer
+    # Limits stop neither an organizer nor a draw; an existing booking and a full slot do.
+    checks_limits = not (request.as_organizer or request.is_drawn)
     checks_user = checks_limits and (slot.needs_user_context or users.require_verified_email)
-    checks_time = checks_limits and (not request.is_drawn or now >= slot.start)
+    checks_time = checks_limits or (request.is_drawn and now >= slot.start)
     if checks_time and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
     if existing:
@@ -176,7 +177,8 @@ def _refusal(
     ):
         return not_allowed[1]
     # Free places belong to the users on the waiting list first.
-    if state.is_booked or (state.waitlist_length and promotable_count(state, users, now)):
+    has_rivals = state.waitlist_length and not request.is_drawn
+    if state.is_booked or (has_rivals and promotable_count(state, users, now)):
         return SlotFull(slot.id)
     if checks_user and (group_full := next(group_violations(state, users, request.user_id), None)):
         return group_full[1]
