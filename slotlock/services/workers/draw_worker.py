@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 from slotlock.domain.draws.basis import DrawId
-from slotlock.domain.draws.draw import DrawState
+from slotlock.domain.draws.draw import Draw, DrawState, close
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.keys import DRAW_WORKER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.tasks import FailingItems, cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
-from slotlock.services.draws.draws import close_wishes, store_basis
+from slotlock.services.draws.draws import store_basis
 from slotlock.services.draws.publication import finish_publication
 
 log = logging.getLogger("slotlock.draws")
@@ -98,8 +98,8 @@ async def _advance(services: Services, draw_id: DrawId) -> str | None:
     if await services.campaigns.find(draw.campaign_id) is None:
         await services.draws.end(draw_id)
         return None
-    if draw.state is DrawState.COLLECTING:
-        await close_wishes(services, None, draw.campaign_id)
+    if draw.state is DrawState.COLLECTING and not await _close_due(services, draw):
+        return None
     if draw.state is DrawState.PUBLISHED:
         await finish_publication(services, draw)
     else:
@@ -108,3 +108,16 @@ async def _advance(services: Services, draw_id: DrawId) -> str | None:
     if after is None or after.due_at is None or after.due_at > services.now():
         return None
     return type(outcome).__name__
+
+
+async def _close_due(services: Services, draw: Draw) -> bool:
+    """Close the wishes of a draw if its time has passed; False if it is not closed.
+
+    Its time may have been extended since it was found to be due. If it changes from now on, it is
+    not written, and the next look decides again.
+    """
+    now = services.now()
+    if draw.settings.wishes_until > now:
+        return False
+    closed = close(draw, None, now)
+    return isinstance(closed, Draw) and await services.draws.update(draw, closed)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from bson import ObjectId
@@ -14,8 +15,9 @@ from slotlock.domain.draws.draw import Draw, DrawSettings
 from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DUE
 from slotlock.infrastructure.tasks import FIRST_DELAY, MAX_DELAY, FailingItems
 from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
 from slotlock.services.draws import draws
-from slotlock.services.workers.draw_worker import advance_draws, draw_worker
+from slotlock.services.workers import draw_worker
 from tests.support.notifications.mail_scene import MailScene, open_mail_scene
 from tests.support.polling import eventually
 
@@ -67,11 +69,11 @@ async def test_draws_that_cannot_go_on_hold_up_no_other(
         monkeypatch.setattr(FailingItems, "waiting", lambda *_: ())
     await open_bad_draws(scene)
     failing = FailingItems()
-    await advance_draws(scene.services, failing)
+    await draw_worker.advance_draws(scene.services, failing)
     draw_id, _ = await open_draw(scene)
     scene.clock.advance(HOUR)
     for _ in range(3):
-        await advance_draws(scene.services, failing)
+        await draw_worker.advance_draws(scene.services, failing)
     assert await is_closed(scene, draw_id) is is_guarded
 
 
@@ -84,7 +86,7 @@ async def test_a_draw_that_cannot_go_on_is_logged_once_for_each_attempt(
     for seconds, attempts in ((0, 1), (5, 2), (5, 2), (5, 3)):
         scene.clock.advance(timedelta(seconds=seconds))
         for _ in range(3):
-            await advance_draws(scene.services, failing)
+            await draw_worker.advance_draws(scene.services, failing)
         assert len(caplog.records) == attempts * count
     assert "again in 5 s: TypeError" in caplog.text
 
@@ -97,16 +99,60 @@ async def test_a_draw_whose_campaign_was_deleted_is_never_due_again(
     assert isinstance(deleted, CampaignDeleted)
     scene.clock.advance(HOUR)
     assert await scene.services.draws.find_due(scene.clock.now)
-    await advance_draws(scene.services)
+    await draw_worker.advance_draws(scene.services)
     assert not await scene.services.draws.find_due(scene.clock.now)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+@pytest.mark.parametrize("is_late", [True, False])
+async def test_a_draw_that_is_extended_while_the_worker_is_busy_stays_open(
+    scene: MailScene, is_late: bool, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is extended before the worker reads it, or between this read and its write."""
+    draw_id, campaign_id = await open_draw(scene)
+    scene.clock.advance(HOUR)
+    repository = type(scene.services.draws)
+    find, find_due = repository.find, repository.find_due
+
+    async def extend() -> None:
+        monkeypatch.setattr(repository, "find", find)
+        monkeypatch.setattr(repository, "find_due", find_due)
+        settings = DrawSettings(DrawMethod.ROUNDS, scene.clock.now + HOUR)
+        draw = await draws.configure_draw(scene.services, scene.organizer, campaign_id, settings)
+        assert isinstance(draw, Draw)
+
+    async def find_due_and_extend(*arguments: Any) -> dict[DrawId, datetime]:
+        due = await find_due(*arguments)
+        await extend()
+        return due
+
+    async def find_and_extend(*arguments: Any) -> Draw | None:
+        draw = await find(*arguments)
+        await extend()
+        return draw
+
+    async def close_blindly(services: Services, draw: Draw) -> bool:
+        return isinstance(await draws.close_wishes(services, None, draw.campaign_id), Draw)
+
+    if is_late:
+        monkeypatch.setattr(repository, "find", find_and_extend)
+    else:
+        monkeypatch.setattr(repository, "find_due", find_due_and_extend)
+    if not is_guarded:
+        monkeypatch.setattr(draw_worker, "_close_due", close_blindly)
+    await draw_worker.advance_draws(scene.services)
+    assert await is_closed(scene, draw_id) is not is_guarded
+    scene.clock.advance(HOUR)
+    await draw_worker.advance_draws(scene.services)
+    assert await is_closed(scene, draw_id)
 
 
 async def test_the_running_worker_goes_on_with_a_draw_after_those_that_cannot(
     scene: MailScene,
 ) -> None:
     await open_bad_draws(scene)
-    async with draw_worker(scene.services, scene.services.locks):
+    async with draw_worker.draw_worker(scene.services, scene.services.locks):
         draw_id, _ = await open_draw(scene)
         scene.clock.advance(HOUR)
         await eventually(lambda: is_closed(scene, draw_id), "the last draw is closed")
