@@ -187,7 +187,7 @@ export type RefusalCode =
   | 'DRAW_NOT_FOUND'
   /** Until the result of the draw is published, only organizers book, and nobody waits. */
   | 'DRAW_ONLY'
-  /** Slots or limits of the campaign have changed since the wishes were closed. The draw is replaced by another one, with `supersedeDraw` and a reason. */
+  /** Slots have fewer free places than when the wishes were closed, or than the draw has given. Organizers free places, or replace the draw by another one, with `supersedeDraw` and a reason. */
   | 'DRAW_OUTDATED'
   /** The campaign or the site is for users with a verified e-mail address. */
   | 'EMAIL_NOT_VERIFIED'

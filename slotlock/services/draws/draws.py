@@ -273,11 +273,27 @@ async def _find_lacking(services: Services, draw: Draw) -> DrawOutdated | DrawNo
     states, now = await load_states(services, campaign), services.now()
     lacking = lacking_slots(promised_places(basis), states, now, is_drawn=draw.seed is not None)
     if lacking and draw.root is not None and draw.seed is not None:
-        allow_wait(LONG_READ_S)
-        basis = await services.draws.load_basis(draw)
-        drawn = await asyncio.to_thread(draw_places, basis, draw.root, draw.seed.text)
-        lacking = lacking_slots(given_places(drawn), states, now, is_drawn=True)
+        needed = await _missing_places(services, draw, draw.root, draw.seed, lacking)
+        lacking = lacking_slots(needed, states, now, is_drawn=True)
     return DrawOutdated(lacking[:MAX_LISTED]) if lacking else None
+
+
+async def _missing_places(
+    services: Services, draw: Draw, root: str, seed: Seed, slot_ids: Sequence[SlotId]
+) -> Mapping[SlotId, int]:
+    """Return how many users of each of these slots have drawn a place, and have none yet."""
+    allow_wait(LONG_READ_S)
+    basis, entries = await services.draws.load_basis(draw), await services.draws.find_entries(draw)
+    drawn = await asyncio.to_thread(draw_places, basis, root, seed.text)
+    missing: dict[SlotId, int] = {}
+    for slot_id in slot_ids:
+        leaves = (each.entry.leaf for each in drawn if slot_id in each.granted)
+        users = [user_id for leaf in leaves for user_id in entries[leaf].user_ids]
+        now = services.now()
+        found = await services.slots.find(SlotQuery(slot_id, now, users))
+        state = found and without_expired(found, now)
+        missing[slot_id] = sum(not (state and state.booking_of(each)) for each in users)
+    return missing
 
 
 async def supersede_draw(

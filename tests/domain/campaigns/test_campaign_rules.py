@@ -366,7 +366,7 @@ def test_a_drawn_place_needs_no_open_campaign_but_a_slot_that_has_not_started() 
     assert started.outcome == SlotStarted(slot.id)
 
 
-def test_what_a_draw_has_judged_takes_no_drawn_place_away() -> None:
+def test_no_limit_refuses_a_place_that_a_draw_gave() -> None:
     other = with_facts(build_campaign_slot(forbid_overlap=True), id=SlotId("other"))
     elsewhere, (booking,) = book_users(other, "ada")
     busy = contexts(user_with_booking("ada", elsewhere, booking))

@@ -173,6 +173,15 @@ class Scene:
         outcome = self.run(change_booking(self.services, cancel, request)).outcome
         assert isinstance(outcome, BookingCancelled)
 
+    def winners(self, slot_id: SlotId) -> list[Caller]:
+        """Return the members to whom a draw with the usual seed gives a place in a slot."""
+        preview = self.run(draws.preview_draw(self.services, self.campaign_id, SEED.text))
+        assert isinstance(preview, draws.DrawPreview)
+        leaves = [each.entry.leaf for each in preview.drawn if slot_id in each.granted]
+        entries = self.pair.database["draw_entries"].find({"leaf": {"$in": leaves}})
+        users = {str(user) for each in entries for user in each["users"]}
+        return [each for each in self.members if each.user_id in users]
+
     def booked(self) -> set[tuple[SlotId, UserId, str]]:
         """Return the slots, users and ids of all live bookings."""
         found = self.pair.database["slots"].find({"campaign.id": ObjectId(self.campaign_id)})
@@ -678,6 +687,7 @@ def test_a_place_booked_by_hand_stops_the_publication_only_if_it_was_drawn(scene
     refused = draws.publish_draw(scene.services, scene.organizer, scene.campaign_id)
     assert scene.run(refused) == DrawOutdated((scene.slots[0],))
     scene.cancel(taken)
+    scene.book_by_hand(scene.winners(scene.slots[0])[0], scene.slots[0])
     scene.publish()
     assert scene.drawn_places() <= {(slot, user) for slot, user, _ in scene.booked()}
     assert scene.record()["notBooked"] == []
