@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
+from pymongo.errors import AutoReconnect
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
@@ -80,6 +81,17 @@ async def test_one_command_locks_the_keys_of_requests_that_come_together_and_one
     assert await book_each(services, slot_ids, key=slot_ids[0]) == ["Booked"] * len(CALLERS)
     await services.locks.wait_for_releases()
     assert [count for count in key_counts if count] == [len(CALLERS)] * 2
+
+
+async def test_the_outcome_of_a_written_booking_with_a_key_needs_no_other_read(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise AutoReconnect("the connection is lost")
+
+    slot_ids = await add_slots(services, 1)
+    monkeypatch.setattr(IdempotencyRecords, "find", fail)
+    assert await book_each(services, slot_ids, [ADA], slot_ids[0]) == ["Booked"]
 
 
 def pausing(

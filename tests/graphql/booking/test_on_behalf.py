@@ -89,7 +89,7 @@ async def test_an_organizer_can_book_others_into_a_started_slot(clients: Three) 
     assert (await ada.fetch_booking(booking["id"]))["overriddenLimits"] == ["SLOT_STARTED"]
 
 
-async def test_an_organizer_moves_a_booking_past_named_limits(clients: Three) -> None:
+async def test_an_organizer_moves_a_booking_of_others_past_named_limits(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(cancelCutoffMinutes=3 * 24 * 60)
     other_id = await organizer.add_slot(startTime=hours_from_now(-1))
@@ -110,6 +110,8 @@ async def test_an_organizer_moves_a_booking_past_named_limits(clients: Three) ->
     assert old["history"][-1]["by"]["id"] == new["history"][-1]["by"]["id"] == organizers
     assert await ada.fetch_booking(old["id"]) == old
     assert await organizer.fetch_slot_history(slot_id) == [old]
+    own = (await organizer.book_slot(await organizer.add_slot()))["booking"]
+    assert (await organizer.move(own["id"], other_id))["code"] == "SLOT_STARTED"
 
 
 async def test_an_organizer_books_for_several_past_named_limits(clients: Three) -> None:

@@ -21,6 +21,7 @@ from tests.support.stores.lock_nodes import (
     release_lease,
     start_waiter,
     wait_for_waiters,
+    waiter_count,
 )
 
 WAITERS = 50
@@ -150,6 +151,7 @@ async def test_a_heartbeat_replaces_a_lost_wakeup(
         waiter = await start_waiter(unsubscribed, slot_id)
         await release_lease(lock_nodes[0], lease)
         assert await asyncio.wait_for(waiter, 10)
+        assert await waiter_count(unsubscribed, slot_id) == 0
 
 
 async def test_a_granted_lock_soon_has_the_full_time_to_live(lock_nodes: LockNodes) -> None:

@@ -26,6 +26,7 @@ from tests.support.stores.lock_nodes import (
     acquire_lease,
     open_lock_node,
     release_lease,
+    start_waiter,
     stored_lock,
 )
 
@@ -34,6 +35,7 @@ CANCELLATIONS = 4_000
 SHORT_TTL_MS = 3_000
 # More than the messages about the last grants need.
 CLEANUP_ROUNDS = 100
+HOUR_US = 3_600_000_000
 
 
 async def ttl_ms(node: Locks, slot_id: SlotId) -> int:
@@ -243,6 +245,20 @@ async def test_each_lease_has_a_new_token_and_a_higher_fencing_token(
     fencing_tokens = [lease.fencing_token for lease in issued]
     assert fencing_tokens == sorted(set(fencing_tokens))
     assert len({lease.token for lease in issued}) == 20
+
+
+async def test_fencing_tokens_rise_though_the_clock_of_redis_falls_back(
+    lock_nodes: LockNodes,
+) -> None:
+    slot_id, node = new_slot_id(), lock_nodes[0]
+    ahead = (await acquire_lease(node, new_slot_id())).fencing_token + HOUR_US
+    node._fencing_tokens.observe(ahead)  # as a server issued it whose replica is behind
+    first = await acquire_lease(node, slot_id)
+    waiter = await start_waiter(node, slot_id)
+    await release_lease(node, first)
+    second = await waiter
+    assert second is not None
+    assert [first.fencing_token, second.fencing_token] == [ahead + 1, ahead + 2]
 
 
 async def test_without_redis_a_process_grants_a_lock_to_one_caller_at_a_time() -> None:

@@ -10,14 +10,19 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.services import caller_queue, free_place_hints
 from slotlock.services.booking.book import BookingOptions, book_slot, book_slots
+from slotlock.services.caller_queue import LockedBatch
 from slotlock.services.caller_queues import CallerQueues
+from slotlock.services.commands.commit import locked_result
+from slotlock.services.commands.group_commit import CommandBatchServer
 from slotlock.services.container import Services
 from slotlock.services.free_place_hints import PLACES_PER_CALLER
+from slotlock.services.slot_command import SlotCommand
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import (
@@ -248,6 +253,28 @@ async def test_a_caller_who_waits_does_not_wait_for_a_group(
     callers = zip(CALLERS, (0.0, 20.0), strict=False)
     booking = [book(processes[0], caller, slot_id, wait_s) for caller, wait_s in callers]
     assert await asyncio.gather(*booking) == ["Booked", "Booked"]
+
+
+async def test_callers_whose_batch_lost_every_attempt_keep_their_order(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, _ = processes
+    slot_id, serve = await new_slot(first, 1), CommandBatchServer.serve
+
+    async def lose_once(
+        self: CommandBatchServer, batch: LockedBatch[SlotCommand[object]]
+    ) -> tuple[CommandResult[object], ...]:
+        monkeypatch.setattr(CommandBatchServer, "serve", serve)
+        assert len(batch.commands) == 3
+        await first.locks.release(batch.lease)
+        return tuple(locked_result(command) for command in batch.commands)
+
+    monkeypatch.setattr(CommandBatchServer, "serve", lose_once)
+    lease = await acquire_lease(second.locks, slot_id)
+    tasks = [asyncio.create_task(book(first, caller, slot_id)) for caller in CALLERS[:3]]
+    await wait_for_waiters(second.locks, slot_id, 1)
+    await release_lease(second.locks, lease)
+    assert await asyncio.gather(*tasks) == ["Booked", "SlotFull", "SlotFull"]
 
 
 async def test_a_command_for_two_slots_waits_for_both_at_the_place_of_its_arrival(

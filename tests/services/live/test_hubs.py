@@ -1,12 +1,13 @@
 """The hubs on a real database, without a network: resyncs, slow readers and shutdown."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
 import pytest
+from pymongo.errors import AutoReconnect
 
 from slotlock.api.backend import Backend, open_backend
 from slotlock.api.settings.settings import Settings
@@ -22,22 +23,31 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.mongo.client import Database, open_database
-from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
+from slotlock.infrastructure.mongo.ids import new_booking_id, new_campaign_id, new_slot_id
 from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.write_set import SlotWrite, WriteSet, check_written
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.redis.keys import (
+    availability_channel,
+    queue_advanced_channel,
+    user_channel,
+)
 from slotlock.services.admission.tickets import load_tickets
 from slotlock.services.container import utc_now
+from slotlock.services.live import availability_hub
 from slotlock.services.live.availability_hub import AvailabilityHub, AvailabilitySubscription
 from slotlock.services.live.booking_event_hub import BookingEventHub
 from slotlock.services.live.campaign_slots import CampaignSlotsHub
 from slotlock.services.live.fan_out import FanOutQueue
 from slotlock.services.live.ticket_hub import TicketHub
 from tests.support.apps.processes import database_url
-from tests.support.domain.builders import NOW, build_slot, with_facts
+from tests.support.domain.builders import NOW, book_place, booking_request, build_slot, with_facts
 from tests.support.domain.campaign_builders import build_terms
+from tests.support.model.service_pair import ManualClock
+from tests.support.polling import eventually, poll_until
 from tests.support.stores.query_plans import CommandRecorder, recorded_commands
 from tests.support.stores.slots import insert_new_slots
 
@@ -124,6 +134,60 @@ async def test_a_deletion_whose_message_was_lost_is_published_once_as_a_cancella
         await states.aclose()
 
 
+async def test_a_deleted_slot_with_changes_that_were_not_read_is_read_no_more(
+    recorded_commands: tuple[Database, CommandRecorder],
+) -> None:
+    database, recorder = recorded_commands
+    hub = AvailabilityHub(SlotRepository(database), utc_now)
+    slot = await insert_slot(database)
+    async with hub.subscribe([slot.id]):
+        await delete_silently(database, slot)
+        gone = frozenset({slot.id})
+        hub.on_changes(ChangeBatch({slot.id: 9}, frozenset(), frozenset(), gone))
+        recorder.commands.clear()
+        await hub.resync()
+        assert recorder.commands == []
+
+
+async def test_a_gap_during_a_comparison_is_compared_again(
+    hub: AvailabilityHub, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot = await insert_slot(database)
+    find_versions = SlotRepository.find_versions
+
+    async def change_after(
+        self: SlotRepository, slot_ids: Sequence[SlotId]
+    ) -> Mapping[SlotId, int]:
+        versions = await find_versions(self, slot_ids)
+        await change_silently(database, slot)
+        hub.on_slots_unknown()
+        return versions
+
+    async with hub.subscribe([slot.id]) as subscription:
+        assert subscription.take().version == 1
+        hub.on_slots_unknown()
+        with monkeypatch.context() as patched:
+            patched.setattr(SlotRepository, "find_versions", change_after)
+            await hub.resync()
+        await hub.resync()
+        assert subscription.has_pending
+        assert subscription.take().version == 2
+
+
+async def test_the_present_state_counts_no_hold_that_expired_but_was_not_swept(
+    database: Database,
+) -> None:
+    slot = await insert_slot(database)
+    request = replace(booking_request(new_slot_id(), hold=True), booking_id=new_booking_id())
+    held, booking = book_place(slot, request)
+    assert check_written(await SlotWriter(database).commit(WriteSet((SlotWrite(slot, held),))))
+    assert booking.held_until is not None
+    for now, remaining in ((NOW, 4), (booking.held_until, 5)):
+        hub = AvailabilityHub(SlotRepository(database), ManualClock(now))
+        async with hub.subscribe([slot.id]) as subscription:
+            assert subscription.take().remaining == remaining
+
+
 async def test_control_without_a_resync_a_lost_message_is_not_replaced(
     hub: AvailabilityHub, database: Database
 ) -> None:
@@ -135,16 +199,38 @@ async def test_control_without_a_resync_a_lost_message_is_not_replaced(
 
 
 async def test_a_state_published_during_the_first_read_replaces_what_was_read(
-    hub: AvailabilityHub, database: Database
+    hub: AvailabilityHub, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slot = await insert_slot(database)
-    async with hub.subscribe([slot.id]) as subscription:
-        newer = availability(slot.id, 9)
+    slot, find = await insert_slot(database), SlotRepository.find
+    newer = availability(slot.id, 9)
+
+    async def find_before_publication(self: SlotRepository, query: SlotQuery) -> SlotState | None:
+        found = await find(self, query)
         hub.publish(newer)
-        states = subscription.states()
-        assert await anext(states) == newer
+        return found
+
+    monkeypatch.setattr(SlotRepository, "find", find_before_publication)
+    async with hub.subscribe([slot.id]) as subscription:
+        assert subscription.take() == newer
         assert not subscription.has_pending
-        await states.aclose()
+
+
+async def test_a_state_that_comes_during_a_round_reaches_those_whom_the_round_has_passed(
+    hub: AvailabilityHub, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(availability_hub, "PUBLISH_BATCH_SIZE", 2)
+    slot = await insert_slot(database)
+    async with AsyncExitStack() as stack:
+        subscriptions = [
+            await stack.enter_async_context(hub.subscribe([slot.id])) for _ in range(5)
+        ]
+        states = [subscription.take() for subscription in subscriptions]
+        for version in (2, 3):
+            hub.publish(replace(states[0], version=version))
+        assert [each.has_pending for each in subscriptions] == [True, True, False, False, False]
+        for _ in range(2 * len(subscriptions)):  # more rounds of the event loop than slices
+            await asyncio.sleep(0)
+        assert [each.take().version for each in subscriptions] == [3] * 5
 
 
 async def test_a_slow_reader_has_one_pending_state_per_slot() -> None:
@@ -246,6 +332,59 @@ async def test_a_hub_stops_even_while_a_trigger_arrives(
     # Not wait_for: a hub that swallows the cancellation would block it, too.
     done, _ = await asyncio.wait([stopping], timeout=20)
     assert stopping in done
+
+
+async def test_a_resync_that_fails_is_tried_again_without_another_change(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, slot = backend.services, await insert_slot(backend.database)
+    hub, find_versions = services.availability, SlotRepository.find_versions
+    monkeypatch.setattr(availability_hub, "MESSAGE_DELAY_S", 0.0)
+
+    async def fail_once(self: SlotRepository, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, int]:
+        monkeypatch.setattr(SlotRepository, "find_versions", find_versions)
+        raise AutoReconnect("the connection is lost")
+
+    async with hub.subscribe([slot.id]) as subscription:
+        await change_silently(backend.database, slot)
+        monkeypatch.setattr(SlotRepository, "find_versions", fail_once)
+        hub.start(services.slot_events, services.change_feed)
+        hub.on_slots_unknown()
+        try:
+            await eventually(lambda: subscription._latest[slot.id].version == 2, "version 2")
+        finally:
+            await hub.stop()
+
+
+async def test_a_process_receives_nothing_about_what_nobody_watches_any_more(
+    backend: Backend,
+) -> None:
+    services, slot = backend.services, await insert_slot(backend.database)
+    user_id = UserId(new_slot_id())
+    ref = TicketRef(slot.id, user_id, "0" * 32, "0" * 16, utc_now())
+    channels = (
+        availability_channel(slot.id),
+        queue_advanced_channel(slot.id),
+        user_channel(user_id),
+    )
+
+    async def counts() -> list[int]:
+        reply = await services.slot_events._pipeline.send("PUBSUB", "NUMSUB", *channels)
+        return [int(count) for count in reply[1::2]]
+
+    services.slot_events.start()
+    hubs = [start_hub(name, backend) for name in ("booking events", "ticket updates")]
+    services.availability.start(services.slot_events, services.change_feed)
+    try:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(services.availability.subscribe([slot.id]))
+            await stack.enter_async_context(services.ticket_updates.subscribe(ref))
+            await stack.enter_async_context(services.booking_events.subscribe(user_id))
+            await poll_until(counts, lambda each: each == [1, 1, 1], "each channel is subscribed")
+        await poll_until(counts, lambda each: each == [0, 0, 0], "no channel is subscribed")
+    finally:
+        for hub in (*hubs, services.availability, services.slot_events):
+            await hub.stop()
 
 
 async def insert_slots_of(database: Database, terms: CampaignTerms, number: int) -> list[SlotId]:

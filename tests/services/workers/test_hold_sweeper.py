@@ -9,19 +9,22 @@ import pytest
 from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.booking.decision import BookingChangeRequest, LoadedState
+from slotlock.domain.booking.rules.booking_changes import confirm
 from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services import batch_decision
 from slotlock.services.booking import book, waitlist
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.scenario import ModelScenario
 from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.queue.deployment import with_own_redis_database
 from tests.support.stores.lock_nodes import release_lease
 
 # Members that no other test of this module needs.
@@ -31,7 +34,8 @@ BANNED_BEFORE_JOINING, BANNED_WHILE_WAITING = 2, 3
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Yield two services on a database of their own, without background sweeps."""
-    with open_service_pair(servers, "sweeping") as opened:
+    # The sweepers of other apps would have the lease at times.
+    with open_service_pair(with_own_redis_database(servers), "sweeping") as opened:
         yield opened
 
 
@@ -106,6 +110,33 @@ def test_other_holds_expire_although_a_slot_cannot_be_written(pair: ServicePair)
         assert full_slot_ids(pair) == {slot_ids[1]}
     finally:
         pair.database.command("collMod", "slots", validator={})
+
+
+def test_slots_that_were_written_together_and_conflicted_are_swept_apart(pair: ServicePair) -> None:
+    slot_ids, writer = create_held_slots(pair, 2), pair.slot_writer(0)
+    pair.clock.advance(timedelta(minutes=6))
+
+    async def sweep_during_another_write() -> None:
+        reached = writer.pause_next_commit()
+        sweeping = asyncio.create_task(hold_sweeper.sweep(pair.services[0]))
+        await reached.wait()
+        changed = {"_id": ObjectId(slot_ids[0])}
+        pair.database["slots"].update_one(changed, {"$inc": {"version": 1}})
+        writer.resume_event.set()
+        await sweeping
+
+    pair.runner.run(sweep_during_another_write())
+    assert full_slot_ids(pair).isdisjoint(slot_ids)
+
+
+def test_a_slot_whose_hold_was_confirmed_is_due_once(pair: ServicePair) -> None:
+    (slot_id,) = create_held_slots(pair, 1)
+    (booking_id,) = pair.database["slots"].distinct("bookings.id", {"_id": ObjectId(slot_id)})
+    request = BookingChangeRequest(slot_id, BookingId(str(booking_id)), pair.callers[0])
+    pair.runner.run(change_booking(pair.services[0], confirm, request))
+    sweep_expired(pair)
+    assert slot_id in full_slot_ids(pair)
+    assert slot_id not in pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10))
 
 
 def damage_bookings(pair: ServicePair, slot_id: SlotId) -> None:
