@@ -1,6 +1,5 @@
 """Erasing a user: what vanishes, what stays, and what a crash or a race cannot leave behind."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from bson import ObjectId
 from bson.json_util import dumps
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
@@ -22,17 +20,10 @@ from slotlock.services import teams
 from slotlock.services.booking import book, waitlist
 from slotlock.services.erasure import RECENT_REQUESTS, finish_erasure, finish_erasures
 from tests.support.model.checker import ModelChecker, SlotShape
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.stores.users import new_email
 
 NAME = "Grace Unforgettable"
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two services on a database of their own, without background sweeps."""
-    with open_service_pair(servers, "erasing") as opened:
-        yield opened
 
 
 @pytest.fixture
