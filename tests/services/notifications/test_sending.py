@@ -10,7 +10,7 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
+from slotlock.domain.notifications.mail_kinds import RESET_PASSWORD, TEST, direct_mail
 from slotlock.domain.notifications.outbox import (
     LEASE,
     OUTAGE_DELAY,
@@ -119,6 +119,40 @@ async def test_an_hour_of_a_wrong_relay_costs_no_mail_and_no_address(
     await scene.send(OUTAGE_DELAY if is_relay else RETRY_DELAYS[Channel.MAIL][3])
     assert {entry.state for entry in await scene.entries()} == {OutboxState.SENT}
     assert (await scene.services.users.count_undeliverable()).count == 0
+
+
+async def test_what_another_address_responds_says_nothing_about_the_own_one(
+    scene: MailScene,
+) -> None:
+    user_id = scene.members[0].user_id
+    entry = direct_mail(
+        TEST, "a", "1", scene.clock.now, user_id=user_id, recipient="former@school.test"
+    )
+    await scene.services.outbox.insert([entry], scene.clock.now)
+    scene.trap.respond_to_recipient = lambda _: "550 5.1.1 no such user"
+    await scene.send(timedelta())
+    assert (await only_entry(scene)).state is OutboxState.FAILED
+    assert (await scene.services.users.count_undeliverable()).count == 0
+
+
+async def test_a_link_to_a_new_password_tries_a_marked_address_and_ends_the_mark(
+    scene: MailScene,
+) -> None:
+    user_id, users = scene.members[0].user_id, scene.services.users
+    user = await users.find_soon(user_id)
+    assert user is not None
+    await users.set_undeliverable(user, scene.clock.now)
+    for kind in (TEST, RESET_PASSWORD):
+        data = {"token": "0" * 32}
+        entry = direct_mail(kind, user_id, "1", scene.clock.now, user_id=user_id, data=data)
+        await scene.services.outbox.insert([entry], scene.clock.now)
+        await scene.send(MOMENT)
+    states = {entry.kind: entry.state for entry in await scene.entries()}
+    assert states == {
+        TEST.name: OutboxState.SUPPRESSED,
+        RESET_PASSWORD.name: OutboxState.SENT,
+    }
+    assert (await users.count_undeliverable()).count == 0
 
 
 @pytest.mark.parametrize("address", ["0@school.test", "0 0@school.test"])
@@ -357,6 +391,14 @@ async def test_all_processes_together_send_at_most_the_rate(servers: EmbeddedSer
         one, other = (MailRate(pipeline, 5) for pipeline in pipelines)
         assert [await one.wait(3), await other.wait(9)] == [3, 2]
         assert await limiter.charge([("outbox", limit, 1)], ChargeMode.PEEK) > 0
+
+
+async def test_without_redis_each_process_keeps_the_rate() -> None:
+    pipeline = AutoPipeline(redis_client(f"redis://127.0.0.1:{free_port()}"), MAX_BUDGET_MS)
+    try:
+        assert await MailRate(pipeline, 5).wait(9) == 5
+    finally:
+        await pipeline.close()
 
 
 async def test_what_is_being_sent_is_erased_with_its_user_and_stays_so(scene: MailScene) -> None:
