@@ -113,6 +113,7 @@ def test_a_full_sheet_continues_in_another_one(monkeypatch: pytest.MonkeyPatch) 
         file.close()
     sheets = [each for each in load_workbook_bytes(target.getvalue()) if "Book" in each.title]
     assert [each.max_row for each in sheets] == [4, 4, 2]
+    assert all(each.auto_filter.ref for each in sheets)
     assert [row[5].value for each in sheets for row in each.iter_rows(min_row=2)] == names
 
 

@@ -121,6 +121,31 @@ def test_no_ticket_of_an_erased_user_is_found(pair: ServicePair, member: Caller)
     assert run(services.ticket_index.find(member.user_id, since)) == []
 
 
+def test_the_wishes_of_an_erased_user_end_and_those_of_teammates_stay(
+    pair: ServicePair, member: Caller
+) -> None:
+    own, other = ObjectId(member.user_id), ObjectId()
+    wishes = pair.database["wishes"]
+    campaigns = [ObjectId(), ObjectId()]
+    wishes.insert_one({"campaign": campaigns[0], "users": [own]})
+    wishes.insert_one({"campaign": campaigns[1], "users": [own, other]})
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    of_both = {"campaign": {"$in": campaigns}}
+    assert [each["users"] for each in wishes.find(of_both)] == [[other]]
+
+
+def test_an_erasure_that_still_found_a_booking_is_checked_once_more(
+    pair: ServicePair, member: Caller
+) -> None:
+    slot_id, unfinished = add_slot(pair), {"_id": ObjectId(member.user_id)}
+    erase_account(pair, member)
+    pair.clock.advance(RECENT_REQUESTS + timedelta(seconds=1))
+    book_for(pair, member, slot_id)
+    for is_unfinished in (True, False):
+        sweep(pair)
+        assert (pair.database["erasures"].find_one(unfinished) is not None) is is_unfinished
+
+
 def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure(
     pair: ServicePair, member: Caller
 ) -> None:
