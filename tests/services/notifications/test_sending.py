@@ -234,6 +234,39 @@ async def test_two_workers_send_an_entry_once(
     assert scene.trap.count == (5 if is_guarded else 10)
 
 
+async def test_of_a_group_one_mail_is_sent_at_a_time_and_a_retry_takes_no_more_with_it(
+    scene: MailScene,
+) -> None:
+    async def insert(subject: str) -> str:
+        user_id, now = scene.members[0].user_id, scene.clock.now
+        entry = replace(direct_mail(TEST, subject, "1", now, user_id=user_id), group="g")
+        await scene.services.outbox.insert([entry], now)
+        return entry.id
+
+    async def deliver(entries: Sequence[OutboxEntry]) -> Delivery:
+        attempts.append([entry.id for entry in entries])
+        await may_end.wait()
+        return Delivery(OutboxState.QUEUED, "later")
+
+    attempts, may_end = list[list[str]](), asyncio.Event()
+    sender = OutboxSender(scene.services, Channel.MAIL, deliver)
+    first = await insert("a")
+    assert await sender.send_due() == 1
+    second = await insert("b")
+    assert await sender.send_due() == 0
+    may_end.set()
+    await sender.finish()
+    scene.clock.advance(RETRY_DELAYS[Channel.MAIL][0])
+    due = await scene.services.outbox.find_due(Channel.MAIL, scene.clock.now, 10)
+    again = [entry for entry in due if entry.id == first]
+    [leased] = await scene.services.outbox.lease(again, scene.clock.now)
+    assert [entry.id for entry in leased] == [first]
+    await scene.services.outbox.finish(leased, Delivery(OutboxState.SENT, ""), scene.clock.now)
+    assert await sender.send_due() == 1
+    await sender.finish()
+    assert attempts == [[first], [second]]
+
+
 async def test_a_late_result_leaves_the_lease_of_another_worker(scene: MailScene) -> None:
     await insert_mail(scene)
     outbox = scene.services.outbox
