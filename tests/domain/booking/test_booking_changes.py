@@ -26,7 +26,7 @@ from slotlock.domain.booking.rules.booking_changes import cancel, confirm, exten
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS
-from slotlock.domain.users.user import Role
+from slotlock.domain.users.user import Role, UserId
 from tests.support.domain.builders import (
     INSTANT,
     NOW,
@@ -114,7 +114,9 @@ def test_what_an_organizer_forced_neither_rules_out_a_hold_nor_is_ruled_out(
 
 def overriding(booking: Booking) -> Booking:
     """Return the booking as an organizer makes it against a limit."""
-    entry = replace(booking.history[0], by="eve", overridden_limits=(BookingLimit.ONE_OF_CHOICE,))
+    entry = replace(
+        booking.history[0], by=UserId("eve"), overridden_limits=(BookingLimit.ONE_OF_CHOICE,)
+    )
     return replace(booking, history=(entry,))
 
 
