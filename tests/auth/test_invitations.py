@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from pymongo import AsyncMongoClient
 
-from slotlock.auth import accounts
+from slotlock.auth import accounts, invitations
 from slotlock.auth.accounts import Banned, InvalidCredentials, ServerBusy
 from slotlock.auth.admin import account_admin, groups_and_bans
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import (
-    BATCH_SIZE,
     INVITATION_TTL,
     InvalidInvitation,
     invite,
@@ -26,6 +25,7 @@ from slotlock.auth.invitations import (
 from slotlock.auth.sessions import SignedInSession, end_session
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.users.import_plan import ImportResult
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.services.container import utc_now
@@ -211,25 +211,35 @@ async def test_a_banned_user_is_not_invited_and_sets_no_password(auth: Auth, dom
     assert isinstance(await set_password(auth, invited_tokens["ada"], PASSWORD), SignedInSession)
 
 
-async def test_invitations_span_several_batches(auth: Auth) -> None:
-    domain = f"{secrets.token_hex(8)}.test"
-    await import_users(auth, generated_user_csv(domain, 1_201, domain), dry_run=False)
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Invite five users at once. The import of a thousand may be busy beside other tests."""
+    monkeypatch.setattr(invitations, "BATCH_SIZE", 5)
+    return invitations.BATCH_SIZE
+
+
+async def test_invitations_span_several_batches(auth: Auth, small_batches: int) -> None:
+    domain, count = f"{secrets.token_hex(8)}.test", 2 * small_batches + 1
+    created = await import_users(auth, generated_user_csv(domain, count, domain), dry_run=False)
+    assert created == ImportResult(count, 0, 0, dry_run=False)
     invited_tokens = await invite_domain(auth, domain)
-    assert len(invited_tokens) == len(set(invited_tokens.values())) == 1_201
+    assert len(invited_tokens) == len(set(invited_tokens.values())) == count
     assert set(await invite_domain(auth, f"no {domain}")) == set()
 
 
 @pytest.mark.parametrize("ending", ["session", "role"])
-async def test_invitations_end_with_the_session_or_role(auth: Auth, ending: str) -> None:
+async def test_invitations_end_with_the_session_or_role(
+    auth: Auth, ending: str, small_batches: int
+) -> None:
     domain = f"{secrets.token_hex(8)}.test"
-    await import_users(auth, generated_user_csv(domain, BATCH_SIZE + 1, domain), dry_run=False)
+    await import_users(auth, generated_user_csv(domain, small_batches + 1, domain), dry_run=False)
     organizer = await authenticate(auth, f"Bearer {await sign_in_new_user(auth, Role.ORGANIZER)}")
     assert organizer is not None
-    invitations = invite(auth, domain, (Role.MEMBER,), organizer)
-    first = await anext(invitations)
+    yielded = invite(auth, domain, (Role.MEMBER,), organizer)
+    first = await anext(yielded)
     if ending == "session":
         await end_session(auth, organizer.user_id, organizer.session_id)
     else:
         await account_admin.set_role(auth, None, organizer.user_id, Role.MEMBER)
-    others = {invitation.token async for invitation in invitations}
-    assert len({first.token} | others) == BATCH_SIZE
+    others = {invitation.token async for invitation in yielded}
+    assert len({first.token} | others) == small_batches

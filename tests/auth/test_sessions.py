@@ -2,17 +2,20 @@
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from slotlock.auth import accounts
+from slotlock.auth import accounts, export_links
 from slotlock.auth.accounts import InvalidCredentials, ServerBusy
-from slotlock.auth.admin import account_admin
+from slotlock.auth.admin import account_admin, account_claims, groups_and_bans
+from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import (
     authenticate,
     load_caller,
+    recheck_caller,
     user_to_charge,
     verify_authorization,
 )
@@ -20,15 +23,17 @@ from slotlock.auth.container import Auth
 from slotlock.auth.sessions import (
     InvalidSession,
     SignedInSession,
+    end_other_sessions,
     end_session,
     open_session,
     refresh_session,
 )
 from slotlock.auth.tokens import ACCESS_TOKEN_TTL, BadTokenError, TokenClaims
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.users.user import Role, User
+from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.services.container import utc_now
-from tests.support.stores.users import fill_hash_queue
+from tests.support.clients.user_files import CLAIM_ALL, user_csv
+from tests.support.stores.users import RecordedStreams, fill_hash_queue, insert_user
 
 PASSWORD = "correct horse battery"
 
@@ -201,3 +206,59 @@ async def test_a_token_of_an_ended_session_is_charged_to_no_user(auth: Auth, use
     with pytest.raises(BadTokenError, match="ended"):
         await load_caller(auth, token)
     assert user_to_charge(auth, token) is None
+
+
+NEW_PASSWORD = "another horse battery"
+ADMIN = Caller(UserId("0" * 24), Role.ADMIN, "session", utc_now())
+
+
+def claim_by_file(auth: Auth, user: User) -> Awaitable[object]:
+    local_part, _, domain = user.login_name.partition("@")
+    file = user_csv(domain, {local_part: "Ada"})
+    return import_users(auth, file, dry_run=False, choices=CLAIM_ALL)
+
+
+# What ends sessions of a user, or changes what their streams may show.
+ENDS: dict[str, Callable[[Auth, User, Caller], Awaitable[object]]] = {
+    "sign-out elsewhere": lambda auth, _, own: end_other_sessions(auth, own),
+    "changed password": lambda auth, _, own: accounts.change_password(
+        auth, own, PASSWORD, NEW_PASSWORD
+    ),
+    "replaced password": lambda auth, user, _: account_admin.replace_password(
+        auth, user.id, NEW_PASSWORD
+    ),
+    "end by an admin": lambda auth, user, _: account_admin.end_sessions(auth, ADMIN, user.id),
+    "role": lambda auth, user, _: account_admin.set_role(auth, None, user.id, Role.ORGANIZER),
+    "ban": lambda auth, user, _: groups_and_bans.ban(auth, ADMIN, user.id, None),
+    "erasure": lambda auth, user, _: account_admin.erase_account(auth, ADMIN, user.id),
+    "claim": lambda auth, user, _: account_claims.lock(auth, user.id),
+    "claim by a file": lambda auth, user, _: claim_by_file(auth, user),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_streams_of_sessions_that_end_are_checked_at_once(auth: Auth, end: str) -> None:
+    hashed = await auth.password_hasher.hash(PASSWORD)
+    user = await insert_user(auth, Role.MEMBER, hashed, self_registered="claim" in end)
+    session, streams = await open_session(auth, user), RecordedStreams()
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
+    assert caller is not None
+    await ENDS[end](replace(auth, session_streams=streams), user, caller)
+    assert streams.checked == [user.id]
+
+
+async def test_a_download_goes_on_for_minutes_after_its_link_expired(
+    auth: Auth, user: User
+) -> None:
+    session, now = await open_session(auth, user), utc_now()
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
+    assert caller is not None
+    link = export_links.create(auth, caller, "slots/slot.csv")
+    claims = export_links.verify(auth, link.token)
+    assert isinstance(claims, TokenClaims)
+    downloader = await export_links.load_downloader(auth, claims)
+    minutes = export_links.EXPORT_LINK_TTL + timedelta(minutes=9)
+    assert await recheck_caller(replace(auth, now=lambda: now + minutes), downloader) == downloader
+    later = replace(auth, now=lambda: now + minutes + timedelta(minutes=2))
+    with pytest.raises(BadTokenError, match="expired"):
+        await recheck_caller(later, downloader)

@@ -223,22 +223,43 @@ def test_a_sync_names_the_subjects_of_users_at_a_provider(
     assert changed[0] == "changed\tben@x.test\tBen\t\tsubject 18"
 
 
-def test_a_member_who_becomes_an_organizer_meanwhile_is_not_banned(
-    sync: Callable[..., list[str]], database: Database[Document]
+OTHER_BAN = {"banned": True, "bannedBy": ObjectId("f" * 24), "banReason": "Loud"}
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "meanwhile"),
+    [
+        ("without the user", {}, {"role": "organizer"}),
+        ("without the user", {}, OTHER_BAN),
+        ("with the user", {"banned": True, "bannedBy": "the sync"}, OTHER_BAN),
+    ],
+    ids=["promoted", "banned by an organizer", "banned again by an organizer"],
+)
+def test_a_sync_overwrites_no_role_and_no_ban_of_meanwhile(
+    sync: Callable[..., list[str]],
+    database: Database[Document],
+    file: str,
+    before: Document,
+    meanwhile: Document,
 ) -> None:
     sync(lines_of(2), "--apply")
+    of_user = {"_id": ObjectId(find_user("p01@x.test").id)}
+    if before:
+        database["users"].update_one(of_user, {"$set": {**before, "bannedBy": of_user["_id"]}})
+    names = ["p00@x.test", "p01@x.test"][: 2 if file == "with the user" else 1]
 
     async def sync_slowly(auth: Auth) -> ImportAttempt:
         imports = auth.repositories.user_imports
-        seen = await imports.load_snapshot(["p00@x.test"], with_managed=True)
-        users, managed = seen.users_by_login_name, seen.managed
-        rows = [UserRow(2, "p00@x.test", "Changed", None)]
-        plan = plan_sync(rows, users, managed, frozenset(), choices=Choices(), bans_gone=True)
+        seen = await imports.load_snapshot(names, with_managed=True)
+        rows = [UserRow(2, name, "Changed", None) for name in names[:1]]
+        rows += [UserRow(3, name, None, None) for name in names[1:]]
+        users, of_sync = seen.users_by_login_name, seen.banned_by_sync
+        plan = plan_sync(rows, users, seen.managed, of_sync, choices=Choices(), bans_gone=True)
         assert isinstance(plan, ImportPlan)
-        change = {"$set": {"role": "organizer"}}
-        database["users"].update_one({"email": "p01@x.test"}, change)
+        database["users"].update_one(of_user, {"$set": meanwhile})
         return await imports.commit(plan, seen, auth.now())
 
     assert with_auth(sync_slowly) is ImportAttempt.CONFLICT
-    assert not find_user("p01@x.test").banned
+    stored = database["users"].find_one(of_user) or {}
+    assert {name: stored.get(name) for name in meanwhile} == meanwhile
     assert find_user("p00@x.test").name == "P0"

@@ -166,3 +166,16 @@ async def test_a_slot_that_is_created_after_the_deletion_finds_no_campaign(
     outcome = await create_slot(store, campaign_id)
     assert outcome == CampaignNotFound(campaign_id)
     assert not isinstance(outcome, SlotSaved)
+
+
+async def test_a_deletion_is_never_noted_before_the_last_change_of_its_slot(
+    store: LateStore,
+) -> None:
+    # Another process whose clock is ahead changed the slot.
+    changed_at, slot_id = NOW + timedelta(minutes=1), await store.insert_slot()
+    database, of_slot = store.services.slot_writer._database, ObjectId(slot_id)
+    await database["slots"].update_one({"_id": of_slot}, {"$set": {"changedAt": changed_at}})
+    assert isinstance(await delete_slot(store, slot_id), SlotsDeleted)
+    note = await database["audit_notes"].find_one({"slot": of_slot, "action": "slot_deleted"})
+    assert note is not None
+    assert note["at"] == changed_at

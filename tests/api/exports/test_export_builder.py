@@ -11,9 +11,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 
 from slotlock.api.exports import export_builder
 from slotlock.api.exports.export_builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
+from slotlock.api.exports.export_endpoint import _cancel_on_disconnect
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.services.container import utc_now
 from tests.support.apps.fork_server import forked_app
@@ -75,6 +78,24 @@ def start_export(
     """Request the roster of a campaign; the task returns the response."""
     url = f"{organizer.url}/exports/campaigns/{campaign_id}.{file_format}"
     return asyncio.create_task(organizer.http.get(url, headers=organizer.headers))
+
+
+async def test_what_is_built_for_a_client_ends_when_the_client_disconnects() -> None:
+    ended = asyncio.Event()
+
+    async def build() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async with asyncio.timeout(20):  # without the cancellation, it would wait for ever
+        with pytest.raises(ClientDisconnect):
+            await _cancel_on_disconnect(Request({"type": "http"}, receive), build())
+    assert ended.is_set()
 
 
 async def test_a_client_that_disconnects_cancels_its_export(

@@ -1,10 +1,12 @@
 """Links to exports: what they open, for whom and how long."""
 
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 
 import httpx
 import jwt
 import pytest
+from pypdf import PdfReader
 
 from slotlock.auth.export_links import EXPORT_LINK_TTL
 from tests.support.apps.processes import SECRET, Pair
@@ -113,8 +115,28 @@ async def test_a_link_ends_when_its_user_is_no_organizer_any_more(
     path = await create_export_link(organizer, await organizer.add_slot())
     claims = jwt.decode(ada.token or "", options={"verify_signature": False})
     of_member = altered_claims(path, sub=claims["sub"], sid=claims["sid"])
-    response = await follow(organizer, of_member)
-    assert (response.status_code, "organizers" in response.text) == (403, True)
+    unknown = altered_claims(of_member, export=f"slots/slot_{'0' * 24}.csv")
+    for link in (of_member, unknown):  # before anything is looked for or built
+        response = await follow(organizer, link)
+        assert (response.status_code, "organizers" in response.text) == (403, True)
+
+
+async def test_the_choices_of_a_link_come_before_those_of_its_address_and_reader(
+    users: RosterUsers,
+) -> None:
+    organizer = users.organizer
+    slot_id = await organizer.add_slot()
+    for file_format, choice in (("CSV", {"separator": "SEMICOLON"}), ("PDF", {"language": "DE"})):
+        link = await organizer.execute(CREATE_LINK, id=slot_id, format=file_format, **choice)
+        response = await organizer.http.get(
+            f"{organizer.url}{link['url']}?separator=comma&language=en",
+            headers={"accept-language": "fr"},
+        )
+        if file_format == "CSV":
+            assert response.content.splitlines()[0].count(b";") > 10
+        else:
+            page = PdfReader(BytesIO(response.content)).pages[0].extract_text()
+            assert "Unterschrift" in page
 
 
 async def test_only_organizers_create_links_and_only_to_what_exists(users: RosterUsers) -> None:

@@ -7,9 +7,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from slotlock.api.exports import workbook
 from slotlock.api.exports.workbook import MAX_SHEET_NAME_LENGTH, RosterWorkbook, SheetNames
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
@@ -102,6 +104,19 @@ def test_every_text_is_read_back_exactly(texts: list[str]) -> None:
     assert unescape(sheet.title) == sheet.title
 
 
+def test_a_full_sheet_continues_in_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workbook, "MAX_ROWS", 4)
+    target, names = BytesIO(), [f"user {number}" for number in range(7)]
+    with TemporaryDirectory() as folder:
+        file = RosterWorkbook(target, folder, sheet_per_slot=False)
+        file.add(roster_of("Yoga", names))
+        file.close()
+    sheets = [each for each in load_workbook_bytes(target.getvalue()) if "Book" in each.title]
+    assert [each.max_row for each in sheets] == [4, 4, 2]
+    assert all(each.auto_filter.ref for each in sheets)
+    assert [row[5].value for each in sheets for row in each.iter_rows(min_row=2)] == names
+
+
 async def test_csv_and_excel_have_the_same_content(users: RosterUsers) -> None:
     ada, ben, _, organizer = users
     slot_id = await organizer.add_slot(**COURSE, capacity=5)
@@ -135,6 +150,7 @@ async def test_times_outside_the_calendar_of_excel_are_text(users: RosterUsers) 
     campaign_id = await create_campaign(organizer, published=False)
     for start, end in (
         ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
+        ("1900-05-01T00:00:00Z", "1900-05-02T00:00:00Z"),
         ("9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"),
     ):
         for zone in ("America/New_York", "Pacific/Auckland"):
@@ -148,7 +164,7 @@ async def test_times_outside_the_calendar_of_excel_are_text(users: RosterUsers) 
             )
     assert csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv")) == []
     summary = (await download_workbook(organizer, f"campaigns/{campaign_id}"))["Summary"]
-    assert [cell.data_type for cell in summary["B"][1:5]] == ["s", "s", "d", "d"]
+    assert [cell.data_type for cell in summary["B"][1:7]] == [*"ssssdd"]
 
 
 async def test_an_empty_campaign_has_a_file_without_rows(users: RosterUsers) -> None:

@@ -10,6 +10,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.auth import accounts, invitations
 from slotlock.auth.accounts import Banned, PasswordSignInOff, RegistrationClosed
+from slotlock.auth.admin import account_admin
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate, session_still_valid
 from slotlock.auth.container import Auth
@@ -31,7 +32,7 @@ from slotlock.infrastructure.mongo.users.identities import IdentityRepository
 from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.lying_provider import LyingProvider
 from tests.support.sign_on.scene import SignOnScene
-from tests.support.stores.users import NO_PASSWORD, insert_user, new_email
+from tests.support.stores.users import NO_PASSWORD, RecordedStreams, insert_user, new_email
 
 PASSWORD = "correct horse battery"
 
@@ -98,6 +99,17 @@ async def test_linking_a_sign_in_ends_no_session_and_no_password(scene: SignOnSc
     assert await session_still_valid(scene.auth, caller)
 
 
+async def test_a_link_with_the_password_that_makes_an_admin_leaves_the_password(
+    scene: SignOnScene,
+) -> None:
+    session = await register(scene.auth, claim(scene.provider, new_email(), groups=["head"]))
+    caller = await caller_of(scene.auth, session)
+    async with scene.configured(roles={"head": Role.ADMIN}) as mapped:
+        linked = await mapped.link(caller, PASSWORD)
+    assert isinstance(linked, SignInLinked)
+    assert (linked.user.role, linked.user.has_password) == (Role.ADMIN, True)
+
+
 async def kinds_of_mails(auth: Auth, user_id: UserId) -> list[str]:
     """Return the kinds of the mails that wait for a user."""
     waiting = await auth.repositories.outbox.page(OutboxFilter(user_id=user_id), 9, None)
@@ -112,7 +124,13 @@ async def test_a_mail_says_that_a_sign_in_was_linked(scene: SignOnScene) -> None
     assert await kinds_of_mails(mailing.auth, caller.user_id) == ["sign_in_linked"]
     member, imported = await insert_user(mailing.auth), new_email()
     await import_users(mailing.auth, f"email\n{imported}".encode(), dry_run=False)
-    for email, expected in ((member.login_name, ["sign_in_linked"]), (imported, [])):
+    registered = new_email()
+    await register(mailing.auth, registered)  # it is claimed: nobody has shown whose it is
+    for email, expected in (
+        (member.login_name, ["sign_in_linked"]),
+        (imported, []),
+        (registered, []),
+    ):
         claim(scene.provider, email, sub=secrets.token_hex(8))
         user = await mailing.user()
         await mailing.user()  # the second sign-in is no news
@@ -287,6 +305,14 @@ async def test_a_role_follows_a_claim_only_if_the_settings_name_its_value(
         assert (await mapped.user()).role is Role.MEMBER
 
 
+async def test_a_role_that_the_settings_do_not_name_stays(scene: SignOnScene) -> None:
+    claim(scene.provider, new_email())
+    user = await scene.user()
+    await account_admin.set_role(scene.auth, None, user.id, Role.ORGANIZER)
+    async with scene.configured(roles={"head": Role.ADMIN}) as mapped:
+        assert (await mapped.user()).role is Role.ORGANIZER
+
+
 async def test_who_knows_the_password_of_an_account_does_not_get_the_role_that_a_claim_gives(
     scene: SignOnScene,
 ) -> None:
@@ -317,6 +343,19 @@ async def test_the_last_way_to_sign_in_cannot_be_unlinked(scene: SignOnScene) ->
     assert await session_still_valid(auth, caller)
     assert not await session_still_valid(auth, other_session)
     assert len(await scene.identities(caller.user_id)) == 1
+
+
+async def test_a_password_that_must_not_be_used_is_no_other_way_to_sign_in(
+    scene: SignOnScene,
+) -> None:
+    auth = scene.auth
+    user = await insert_user(auth, Role.MEMBER, await auth.password_hasher.hash(PASSWORD))
+    claim(scene.provider, user.login_name)
+    caller = await scene.caller()
+    (own,) = await scene.identities(user.id)
+    closed = replace(auth, password_sign_in=False)
+    assert await unlink_sign_in(closed, caller, own.id) == LastSignIn()
+    assert isinstance(await unlink_sign_in(auth, caller, own.id), SignInUnlinked)
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -356,10 +395,12 @@ async def test_a_sign_out_at_the_provider_ends_its_sessions_here(
 ) -> None:
     scene.provider.claims["sid"] = secrets.token_hex(8)
     claims = dict(scene.provider.claims)
-    caller = await scene.caller()
+    caller, streams = await scene.caller(), RecordedStreams()
     scene.provider.claims["sid"] = secrets.token_hex(8)
     same_user = await scene.caller()
-    assert await logout_token(scene, **{name: claims[name] for name in names})
+    recorded = replace(scene, auth=replace(scene.auth, session_streams=streams))
+    assert await logout_token(recorded, **{name: claims[name] for name in names})
+    assert streams.checked == [caller.user_id]
     assert not await session_still_valid(scene.auth, caller)
     assert await session_still_valid(scene.auth, same_user) is ("sid" in names)
 

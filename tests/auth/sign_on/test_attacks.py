@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
@@ -268,6 +269,49 @@ async def test_tokens_with_unknown_keys_do_not_flood_the_provider(scene: SignOnS
     for _ in range(5):
         assert isinstance(await scene.sign_in(), SignInFailed)
     assert provider.count("/keys") == 2
+
+
+async def test_a_provider_that_cannot_be_read_uses_up_no_search_for_a_new_key(
+    scene: SignOnScene, monkeypatch: Patch
+) -> None:
+    provider, respond = scene.provider, scene.provider.respond
+    assert isinstance(await scene.sign_in(), SignedInSession)
+    started = [await scene.start() for _ in range(2)]
+    provider.published = ["second"]
+
+    def without_keys(path: str, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        return (500, {}) if path == "/keys" else respond(path, form)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(provider, "respond", without_keys)
+        assert isinstance(await scene.finish(*started[0]), ProviderUnavailable)
+    assert isinstance(await scene.finish(*started[1]), SignedInSession)
+
+
+async def test_keys_for_something_else_do_not_hide_the_one_of_signatures(
+    scene: SignOnScene, monkeypatch: Patch
+) -> None:
+    respond = scene.provider.respond
+
+    def with_other_keys(path: str, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, body = respond(path, form)
+        if path == "/keys":
+            (key,) = body["keys"]
+            curve = {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": key["kid"]}
+            body = {"keys": [{**key, "use": "enc"}, curve, key]}
+        return status, body
+
+    monkeypatch.setattr(scene.provider, "respond", with_other_keys)
+    assert isinstance(await scene.sign_in(), SignedInSession)
+
+
+async def test_an_address_of_a_provider_with_a_query_keeps_it(scene: SignOnScene) -> None:
+    endpoint = f"{scene.provider.issuer}/authorize?tenant=a"
+    scene.provider.metadata = {"authorization_endpoint": endpoint}
+    started = await start_sign_in(scene.auth, "school", CHALLENGE)
+    assert isinstance(started, sign_in.SignInStarted)
+    query = parse_qs(urlsplit(started.url).query)
+    assert (query["tenant"], query["state"]) == (["a"], [started.state])
 
 
 WRONG_CLAIMS: list[dict[str, Any]] = [

@@ -8,12 +8,11 @@ from slotlock.auth import accounts
 from slotlock.auth.admin import account_admin
 from slotlock.auth.authentication import authenticate, session_still_valid
 from slotlock.auth.container import Auth
-from slotlock.auth.session_streams import SessionStreams
 from slotlock.auth.sessions import InvalidSession, SignedInSession, refresh_session
 from slotlock.auth.sign_on.identities import SignInUnlinked, list_identities, unlink_sign_in
-from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.domain.users.user import Caller, Role, User
 from tests.support.sign_on.scene import SignOnScene
-from tests.support.stores.users import insert_user, new_email
+from tests.support.stores.users import RecordedStreams, insert_user, new_email
 
 PASSWORD = "correct horse battery"
 
@@ -69,18 +68,6 @@ async def test_unlinking_ends_the_sessions_of_the_sign_in_and_none_of_the_passwo
     assert isinstance(await unlink_sign_in(auth, own, linked.id), SignInUnlinked)
     valid = [await session_still_valid(auth, each) for each in (of_provider, own, other)]
     assert valid == [False, True, True]
-
-
-class RecordedStreams(SessionStreams):
-    """Records whose streams are checked at once, before the change stream names a session."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.checked: list[UserId] = []
-
-    def session_changed(self, user_id: UserId) -> None:
-        """Record the user."""
-        self.checked.append(user_id)
 
 
 async def test_a_first_sign_in_that_claims_an_account_ends_its_streams(scene: SignOnScene) -> None:

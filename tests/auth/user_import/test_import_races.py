@@ -9,7 +9,7 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from slotlock.auth import accounts
-from slotlock.auth.admin import account_claims
+from slotlock.auth.admin import account_admin, account_claims
 from slotlock.auth.admin.account_claims import UserClaimed
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate
@@ -18,6 +18,7 @@ from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.account_admin_rules import HeldPlaces
 from slotlock.domain.users.import_plan import ImportPlan, ImportResult
+from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.imports import (
@@ -301,6 +302,38 @@ async def test_new_groups_between_read_and_write_are_a_conflict(
     assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert outcome == ImportResult(0, 1, 0, dry_run=False)
     assert (await users_by_local_part(auth, domain))["ada"].groups == (f"5a {domain}",)
+
+
+async def test_an_import_that_fails_while_its_users_change_is_planned_again(
+    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    ada = (await users_by_local_part(auth, domain))["ada"]
+
+    async def fail(*_: object) -> ImportAttempt:
+        monkeypatch.setattr(UserImportWriter, "commit", COMMIT)
+        await other_process.repositories.users.set_groups(ada.id, ["choir"], None, utc_now())
+        return ImportAttempt.TOO_LARGE
+
+    monkeypatch.setattr(UserImportWriter, "commit", fail)
+    outcome = await import_users(auth, user_csv(domain, {"ada": "Ada L."}), dry_run=False)
+    assert outcome == ImportResult(0, 1, 0, dry_run=False)
+
+
+async def test_an_organizer_changes_nobody_who_becomes_an_organizer_meanwhile(
+    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    ada = (await users_by_local_part(auth, domain))["ada"]
+    promotion = account_admin.set_role(other_process, None, ada.id, Role.ORGANIZER)
+    attempts = run_before_first_write(monkeypatch, promotion)
+    organizer = Caller(UserId("0" * 24), Role.ORGANIZER, "session", utc_now())
+    file = user_csv(domain, {"ada": "Ada L."})
+    assert isinstance(
+        await import_users(auth, file, dry_run=False, caller=organizer), InvalidUserFile
+    )
+    assert attempts == [ImportAttempt.CONFLICT]
+    assert (await users_by_local_part(auth, domain))["ada"].name == "Ada"
 
 
 async def test_the_import_of_a_killed_process_leaves_nothing_and_blocks_no_later_one(

@@ -26,7 +26,7 @@ from slotlock.domain.booking.rules.booking_changes import cancel, confirm, exten
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS
-from slotlock.domain.users.user import Role
+from slotlock.domain.users.user import Role, UserId
 from tests.support.domain.builders import (
     INSTANT,
     NOW,
@@ -92,21 +92,32 @@ def test_organizers_confirm_for_others_and_the_history_names_them() -> None:
     assert after.bookings[0].history[-1].overridden_limits == ()
 
 
-@pytest.mark.parametrize("is_forced", [True, False])
-def test_a_booking_that_an_organizer_forced_rules_out_no_hold(is_forced: bool) -> None:
-    full, hold = book_place(
+@pytest.mark.parametrize("forced", ["hold", "other", None])
+def test_what_an_organizer_forced_neither_rules_out_a_hold_nor_is_ruled_out(
+    forced: str | None,
+) -> None:
+    _, hold = book_place(
         in_choice_group(build_slot(hold_minutes=5)), booking_request("ada", hold=True)
     )
-    by = "eve" if is_forced else None
-    _, other = book_place(build_slot(id="other"), booking_request("ada", organizer=by))
-    if is_forced:
-        entry = replace(other.history[0], overridden_limits=(BookingLimit.ONE_OF_CHOICE,))
-        other = replace(other, history=(entry,))
+    _, other = book_place(build_slot(id="other"), booking_request("ada"))
+    if forced == "hold":
+        hold = overriding(hold)
+    elif forced == "other":
+        other = overriding(other)
+    full = in_choice_group(build_slot(hold_minutes=5)).with_booking(hold)
     users = users_with_bookings("ada", other)
     _, confirmed = decide(confirm, full, change_request(hold), NOW, users=users)
     _, extended = decide(extend, full, change_request(hold), minutes_from_now(3), users=users)
-    expected = (BookingConfirmed, HoldExtended) if is_forced else (LimitReached, HoldLimitReached)
+    expected = (BookingConfirmed, HoldExtended) if forced else (LimitReached, HoldLimitReached)
     assert (type(confirmed), type(extended)) == expected
+
+
+def overriding(booking: Booking) -> Booking:
+    """Return the booking as an organizer makes it against a limit."""
+    entry = replace(
+        booking.history[0], by=UserId("eve"), overridden_limits=(BookingLimit.ONE_OF_CHOICE,)
+    )
+    return replace(booking, history=(entry,))
 
 
 def test_a_hold_made_after_the_start_can_be_confirmed_until_it_expires() -> None:

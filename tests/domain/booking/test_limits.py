@@ -10,6 +10,7 @@ from slotlock.domain.booking.booking_outcomes import Booked, BookingCancelled, W
 from slotlock.domain.booking.booking_refusals import GroupFull, HoldCooldown, SlotNotFull
 from slotlock.domain.booking.rules.book import book
 from slotlock.domain.booking.rules.booking_changes import cancel, confirm
+from slotlock.domain.booking.rules.promotion import promotion_candidates
 from slotlock.domain.booking.rules.waitlist import join
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit
@@ -102,6 +103,12 @@ def test_an_organizer_overrides_the_cooldown_and_the_booking_names_it() -> None:
     assert outcome.booking.history[0].overridden_limits == (BookingLimit.HOLD_COOLDOWN,)
 
 
+def test_a_booking_of_an_organizer_overrides_no_cooldown_of_holds() -> None:
+    _, outcome = decide(book, given_back(), booking_request("ada", organizer="organizer"), NOW)
+    assert isinstance(outcome, Booked)
+    assert outcome.booking.history[0].overridden_limits == ()
+
+
 def test_moving_a_hold_neither_avoids_nor_ignores_a_cooldown() -> None:
     old, hold = held()
     new = build_slot(2, id="other")
@@ -179,6 +186,22 @@ def test_a_full_group_does_not_block_other_groups_on_the_waiting_list() -> None:
     assert [w.user_id for w in line.waitlist] == ["ben"]
     free, _ = decide(cancel, line, change_request(adas), NOW)
     assert [b.user_id for b in expire_and_promote(free, NOW, users).bookings] == ["cleo", "ben"]
+
+
+def test_the_group_of_now_decides_about_a_waiting_user_and_is_recorded() -> None:
+    waited = contexts(user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
+    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1)), "ada", users=waited)
+    line, now_in_5b = with_waitlist(one, "ben", users=waited), user_in_groups("ben", "class:5b")
+    assert expire_and_promote(line, NOW, waited).waitlist == line.waitlist
+    bens = expire_and_promote(line, NOW, contexts(now_in_5b)).bookings[-1]
+    assert (bens.user_id, bens.groups) == ("ben", ("class:5b",))
+
+
+def test_a_waiting_user_is_a_candidate_for_a_place_that_the_own_group_frees() -> None:
+    users = contexts(user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
+    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1)), "ada", users=users)
+    line = with_waitlist(one, "ben", users=users)
+    assert promotion_candidates(line, 1) == line.waitlist
 
 
 def test_a_place_that_no_waiting_user_may_have_can_be_booked() -> None:

@@ -17,6 +17,7 @@ from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.rules.waitlist import end_waitlists
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
     NOW,
     book_place,
@@ -81,6 +82,13 @@ def test_a_free_place_is_offered_if_the_slot_has_offer_minutes() -> None:
         HistoryEntry(NOW, None, BookingAction.OFFERED, BookingStatus.HELD, until),
     )
     assert as_written(build_slot(), after, NOW).next_deadline == until
+
+
+def test_a_promoted_booking_says_who_added_its_user_to_the_waiting_list() -> None:
+    line = with_waitlist(build_slot(), "ben")
+    entry = replace(line.waitlist[0], waitlisted_by=UserId("eve"))
+    (booking,) = expire_and_promote(replace(line, waitlist=(entry,)), NOW).bookings
+    assert booking.waitlisted_by == "eve"
 
 
 def test_an_expired_offer_goes_to_the_next_waiting_user() -> None:

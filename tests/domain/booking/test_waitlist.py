@@ -28,6 +28,7 @@ from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.rules.waitlist import join, leave
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
     NOW,
@@ -150,6 +151,20 @@ def test_leaving_removes_one_entry_and_preserves_the_order() -> None:
         EndedWaitlistEntry(line.waitlist[1], NOW, UserId("cleo")),
     )
     assert (after.waitlist_length, after.loaded_waitlist) == (2, 2)
+
+
+def test_an_entry_that_an_organizer_ends_names_the_organizer() -> None:
+    after, _ = decide(leave, with_waitlist(full_slot(), "ben"), UserId("ben"), NOW, UserId("eve"))
+    assert [(ended.entry.user_id, ended.by) for ended in after.change.ended_entries] == [
+        ("ben", "eve")
+    ]
+
+
+def test_a_user_whom_a_draw_left_without_a_place_waits_until_the_slot_starts() -> None:
+    full, entry = full_slot(), waitlist_entry("ben")
+    for now, expected in ((NOW, WaitlistJoined), (full.slot.start, SlotStarted)):
+        decision = join(full, NO_CONTEXTS, entry, now, is_drawn=True)
+        assert isinstance(decision.outcome, expected)
 
 
 def test_leaving_without_an_entry_is_refused() -> None:

@@ -30,6 +30,7 @@ from slotlock.domain.booking.booking_refusals import (
     LimitReached,
     NotEligible,
     NotYetOpen,
+    QueueOnly,
     SlotFull,
     SlotNotFound,
     SlotStarted,
@@ -355,6 +356,14 @@ def test_until_a_draw_is_published_only_organizers_book_and_nobody_waits(where: 
         assert isinstance(book(slot, NO_CONTEXTS, request, now).outcome, Booked)
     entry = WaitlistEntry(WaitlistEntryId("w"), slot.id, UserId("ada"), now)
     assert join(slot, NO_CONTEXTS, entry, now).outcome == DrawOnly(slot.id)
+
+
+def test_a_slot_behind_the_queue_takes_what_passed_it_also_of_organizers_and_draws() -> None:
+    slot, ada = build_campaign_slot(2, admission=SlotAdmission.QUEUE_ONLY), booking_request("ada")
+    assert book(slot, NO_CONTEXTS, ada, OPENS_AT).outcome == QueueOnly(slot.id)
+    for admission in (SlotAdmission.QUEUE_ONLY, SlotAdmission.DRAW):
+        request = replace(ada, admission=admission)
+        assert isinstance(book(slot, NO_CONTEXTS, request, OPENS_AT).outcome, Booked)
 
 
 def test_a_drawn_place_needs_no_open_campaign_but_a_slot_that_has_not_started() -> None:

@@ -1,6 +1,7 @@
 """Parsing a file of users: all rows, or every problem with its line and column."""
 
 import csv
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -10,12 +11,17 @@ from hypothesis import strategies as st
 from slotlock.domain.shared.text import is_blank
 from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, UserFile, UserRow, parse_user_file
+from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.import_problems import (
     MAX_PROBLEMS,
     MAX_SHOWN_LINES,
+    ImportProblem,
     InvalidUserFile,
     LineProblem,
 )
+from slotlock.domain.users.user import Role, User, UserId
+from tests.support.clients.user_files import CLAIM_ALL
+from tests.support.domain.builders import NOW
 
 
 def parse_bytes(body: bytes) -> tuple[UserRow, ...] | InvalidUserFile:
@@ -348,3 +354,24 @@ def test_rows_written_by_the_csv_module_are_parsed_back(
     assert isinstance(rows, tuple)
     assert [row.login_name for row in rows] == [f"{number}@x.org" for number in range(len(users))]
     assert all(row.name is not None and row.groups is not None for row in rows)
+
+
+def account(**values: object) -> User:
+    """Return the account of Ada."""
+    user = User(UserId("a"), "Ada", ADA.login_name, Role.MEMBER, NOW, ("5a", "choir"))
+    return replace(user, **values)  # type: ignore[arg-type]
+
+
+def test_an_import_names_the_line_of_an_erased_user_instead_of_changing_it() -> None:
+    erased = account(name="Erased user", erased_at=NOW)
+    plan = plan_import([ADA], {ADA.login_name: erased})
+    assert isinstance(plan, InvalidUserFile)
+    assert [problem.code for problem in plan.problems] == [ImportProblem.ERASED]
+
+
+def test_a_choice_is_only_for_accounts_that_somebody_registered() -> None:
+    for is_registered in (True, False):
+        known = {ADA.login_name: account(name="A", self_registered=is_registered)}
+        plan = plan_import([ADA], known, choices=CLAIM_ALL)
+        assert isinstance(plan, ImportPlan)
+        assert [update.is_claim for update in plan.updated] == [is_registered]

@@ -119,6 +119,21 @@ async def test_a_connection_that_ends_after_a_mail_costs_a_connection_only(
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "limit", "expected"),
+    [("MAX_IDLE_S", 0.0, [1, 1, 1]), ("MAX_MAILS_PER_CONNECTION", 2, [2, 1])],
+)
+async def test_a_connection_ends_at_rest_and_after_some_mails(
+    monkeypatch: pytest.MonkeyPatch, name: str, limit: float, expected: list[int]
+) -> None:
+    recipients = ("a@school.test", "b@school.test", "c@school.test")
+    for allowed, counts in ((100, [3]), (limit, expected)):
+        monkeypatch.setattr(mail_server, name, allowed)
+        trap = StubbornTrap()
+        await send_all(trap, *recipients)
+        assert list(trap.taken.values()) == counts
+
+
 async def test_a_mail_that_may_have_been_taken_is_not_sent_again_at_once() -> None:
     trap = StubbornTrap("DATA", "")
     deliveries = await send_all(trap, "a@school.test", "b@school.test")

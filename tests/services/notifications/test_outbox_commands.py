@@ -36,6 +36,8 @@ async def test_a_failed_mail_is_listed_and_retried(
     )
     assert await asyncio.to_thread(main, ["outbox", "retry"]) == 0
     assert capsys.readouterr().out == "queued: 1\n"
+    [entry] = await scene.entries()
+    assert (entry.state, entry.done_at) == (OutboxState.QUEUED, None)
     scene.trap.respond_to_recipient = lambda _: None
     await scene.send(timedelta())
     [entry] = await scene.entries()

@@ -266,7 +266,8 @@ async def test_what_fails_until_the_quiet_hours_waits_for_their_end(
     scene.trap.respond_to_data = lambda: None
     await scene.send(6 * MINUTE)
     [entry] = await scene.entries()
-    assert (entry.state, entry.note) == (OutboxState.QUEUED, "quiet hours")
+    found = (entry.state, entry.note, entry.attempts)
+    assert found == (OutboxState.QUEUED, "quiet hours", 1)  # that of before
     assert entry.due_at == scene.clock.now + 9 * HOUR - MINUTE
     await scene.send(9 * HOUR - MINUTE)
     assert scene.trap.subjects == ["Reminder: Yoga"]

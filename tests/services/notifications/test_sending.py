@@ -10,7 +10,7 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
+from slotlock.domain.notifications.mail_kinds import RESET_PASSWORD, TEST, direct_mail
 from slotlock.domain.notifications.outbox import (
     LEASE,
     OUTAGE_DELAY,
@@ -121,6 +121,40 @@ async def test_an_hour_of_a_wrong_relay_costs_no_mail_and_no_address(
     assert (await scene.services.users.count_undeliverable()).count == 0
 
 
+async def test_what_another_address_responds_says_nothing_about_the_own_one(
+    scene: MailScene,
+) -> None:
+    user_id = scene.members[0].user_id
+    entry = direct_mail(
+        TEST, "a", "1", scene.clock.now, user_id=user_id, recipient="former@school.test"
+    )
+    await scene.services.outbox.insert([entry], scene.clock.now)
+    scene.trap.respond_to_recipient = lambda _: "550 5.1.1 no such user"
+    await scene.send(timedelta())
+    assert (await only_entry(scene)).state is OutboxState.FAILED
+    assert (await scene.services.users.count_undeliverable()).count == 0
+
+
+async def test_a_link_to_a_new_password_tries_a_marked_address_and_ends_the_mark(
+    scene: MailScene,
+) -> None:
+    user_id, users = scene.members[0].user_id, scene.services.users
+    user = await users.find_soon(user_id)
+    assert user is not None
+    await users.set_undeliverable(user, scene.clock.now)
+    for kind in (TEST, RESET_PASSWORD):
+        data = {"token": "0" * 32}
+        entry = direct_mail(kind, user_id, "1", scene.clock.now, user_id=user_id, data=data)
+        await scene.services.outbox.insert([entry], scene.clock.now)
+        await scene.send(MOMENT)
+    states = {entry.kind: entry.state for entry in await scene.entries()}
+    assert states == {
+        TEST.name: OutboxState.SUPPRESSED,
+        RESET_PASSWORD.name: OutboxState.SENT,
+    }
+    assert (await users.count_undeliverable()).count == 0
+
+
 @pytest.mark.parametrize("address", ["0@school.test", "0 0@school.test"])
 async def test_a_mail_that_cannot_be_written_says_nothing_about_its_address(
     scene: MailScene, monkeypatch: pytest.MonkeyPatch, address: str
@@ -198,6 +232,39 @@ async def test_two_workers_send_an_entry_once(
     await asyncio.gather(*(worker.send_due() for worker in workers))
     await asyncio.gather(*(worker.finish() for worker in workers))
     assert scene.trap.count == (5 if is_guarded else 10)
+
+
+async def test_of_a_group_one_mail_is_sent_at_a_time_and_a_retry_takes_no_more_with_it(
+    scene: MailScene,
+) -> None:
+    async def insert(subject: str) -> str:
+        user_id, now = scene.members[0].user_id, scene.clock.now
+        entry = replace(direct_mail(TEST, subject, "1", now, user_id=user_id), group="g")
+        await scene.services.outbox.insert([entry], now)
+        return entry.id
+
+    async def deliver(entries: Sequence[OutboxEntry]) -> Delivery:
+        attempts.append([entry.id for entry in entries])
+        await may_end.wait()
+        return Delivery(OutboxState.QUEUED, "later")
+
+    attempts, may_end = list[list[str]](), asyncio.Event()
+    sender = OutboxSender(scene.services, Channel.MAIL, deliver)
+    first = await insert("a")
+    assert await sender.send_due() == 1
+    second = await insert("b")
+    assert await sender.send_due() == 0
+    may_end.set()
+    await sender.finish()
+    scene.clock.advance(RETRY_DELAYS[Channel.MAIL][0])
+    due = await scene.services.outbox.find_due(Channel.MAIL, scene.clock.now, 10)
+    again = [entry for entry in due if entry.id == first]
+    [leased] = await scene.services.outbox.lease(again, scene.clock.now)
+    assert [entry.id for entry in leased] == [first]
+    await scene.services.outbox.finish(leased, Delivery(OutboxState.SENT, ""), scene.clock.now)
+    assert await sender.send_due() == 1
+    await sender.finish()
+    assert attempts == [[first], [second]]
 
 
 async def test_a_late_result_leaves_the_lease_of_another_worker(scene: MailScene) -> None:
@@ -357,6 +424,14 @@ async def test_all_processes_together_send_at_most_the_rate(servers: EmbeddedSer
         one, other = (MailRate(pipeline, 5) for pipeline in pipelines)
         assert [await one.wait(3), await other.wait(9)] == [3, 2]
         assert await limiter.charge([("outbox", limit, 1)], ChargeMode.PEEK) > 0
+
+
+async def test_without_redis_each_process_keeps_the_rate() -> None:
+    pipeline = AutoPipeline(redis_client(f"redis://127.0.0.1:{free_port()}"), MAX_BUDGET_MS)
+    try:
+        assert await MailRate(pipeline, 5).wait(9) == 5
+    finally:
+        await pipeline.close()
 
 
 async def test_what_is_being_sent_is_erased_with_its_user_and_stays_so(scene: MailScene) -> None:

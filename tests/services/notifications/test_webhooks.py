@@ -258,6 +258,82 @@ async def test_a_webhook_gets_what_happens_while_it_is_enabled(hooks: WebhookSce
     assert users == [f"user_{site.members[number].user_id}" for number in (1, 0)]
 
 
+async def test_a_disabled_webhook_can_be_tried_out_and_gets_nothing_else(
+    hooks: WebhookScene,
+) -> None:
+    webhook, _ = await hooks.create(BOOKED_ONLY)
+    async with hooks.reading():
+        await hooks.site.book(await hooks.site.insert_slot(), 0)
+        await hooks.site.until_entries("booking.confirmed")
+    await enable(hooks, webhook, False)
+    await hooks.ping(webhook)
+    assert hooks.receiver.types == ["ping"]
+
+
+async def test_a_webhook_that_is_enabled_again_has_all_its_time_to_work(
+    hooks: WebhookScene,
+) -> None:
+    webhook, _ = await hooks.create()
+    hooks.receiver.respond = lambda: web.Response(status=500)
+    for after in (timedelta(), DISABLED_AFTER):
+        hooks.site.clock.advance(after)
+        await hooks.ping(webhook)
+    assert (await hooks.stored(webhook)).disabled_at is not None
+    await enable(hooks, webhook, True)
+    hooks.site.clock.advance(FAILURE_PAUSE)
+    await hooks.ping(webhook)
+    assert (await hooks.stored(webhook)).disabled_at is None
+
+
+async def test_a_user_who_is_written_late_is_a_message(hooks: WebhookScene) -> None:
+    site = hooks.site
+    await hooks.create((WebhookEvent.USER_CREATED,))
+    site.clock.advance(timedelta(minutes=1))
+
+    async def has_read() -> bool:
+        read = {"_id": Channel.WEBHOOK.value, "at": site.clock.now}
+        return await site.database["outbox_checkpoints"].find_one(read) is not None
+
+    async with hooks.reading():
+        await eventually(has_read, "all until now was read")
+        late = site.clock.now - timedelta(seconds=10)
+        await site.services.users.insert(
+            "Late", "late@school.test", Role.MEMBER, "no password", late
+        )
+        await hooks.until("user.created")
+
+
+async def test_what_is_due_for_many_webhooks_is_found_page_by_page(hooks: WebhookScene) -> None:
+    expected = []
+    for count in (2, 2, 1):
+        webhook, _ = await hooks.create()
+        await hooks.queue(webhook, count)
+        expected += [webhook.id] * count
+    outbox, now = hooks.site.services.outbox, hooks.site.clock.now
+    found = await outbox.find_due_by_webhook(now, set(), 3)
+    assert sorted(entry.data["webhook"] for entry in found) == sorted(expected)
+    assert len({entry.id for entry in found}) == len(expected)
+
+
+async def test_no_proxy_of_the_environment_gets_a_message(
+    hooks: WebhookScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    webhook, _ = await hooks.create()
+    await hooks.ping(webhook)
+    assert hooks.receiver.types == ["ping"]
+
+
+async def test_of_two_rotations_at_once_both_secrets_sign(hooks: WebhookScene) -> None:
+    webhook, first = await hooks.create()
+    new = await asyncio.gather(*(rotate(hooks, webhook) for _ in range(2)))
+    stored = {secret.text for secret in (await hooks.stored(webhook)).secrets}
+    assert stored == {first, *new}
+
+
 async def test_what_is_read_again_is_no_second_message(hooks: WebhookScene) -> None:
     await hooks.create(BOOKED_ONLY)
     site = hooks.site
@@ -371,6 +447,10 @@ async def test_organizers_manage_the_webhooks_of_campaigns_only(hooks: WebhookSc
     assert await webhook_admin.list_all(site.services, organizer) == []
     pinged = await webhook_admin.ping(site.services, webhook.id, organizer)
     assert pinged == WebhookNotFound()
+    await hooks.ping(webhook)
+    (delivery,) = await hooks.deliveries(webhook)
+    again = await webhook_admin.redeliver(site.services, delivery.entry.id, organizer)
+    assert again == WebhookNotFound()
     draft = CampaignDraft("Spring", site.clock.now, site.clock.now + HOUR)
     saved = await campaigns.create(site.services, draft, organizer.user_id)
     assert isinstance(saved, CampaignSaved)
@@ -387,8 +467,9 @@ async def test_organizers_manage_the_webhooks_of_campaigns_only(hooks: WebhookSc
     # Bookings of other slots are none of its business.
     async with hooks.reading():
         await site.book(await site.insert_slot(), 0)
-        await site.until_entries("booking.confirmed")
-    assert [entry.data["webhook"] for entry in await site.entries()] == [webhook.id]
+        await site.until_entries("ping", "booking.confirmed")
+    booked = [entry for entry in await site.entries() if entry.kind == "booking.confirmed"]
+    assert [entry.data["webhook"] for entry in booked] == [webhook.id]
 
 
 async def test_while_nothing_is_to_be_sent_the_reader_reads_nothing(hooks: WebhookScene) -> None:

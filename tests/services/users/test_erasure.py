@@ -1,6 +1,5 @@
 """Erasing a user: what vanishes, what stays, and what a crash or a race cannot leave behind."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from bson import ObjectId
 from bson.json_util import dumps
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
@@ -22,17 +20,10 @@ from slotlock.services import teams
 from slotlock.services.booking import book, waitlist
 from slotlock.services.erasure import RECENT_REQUESTS, finish_erasure, finish_erasures
 from tests.support.model.checker import ModelChecker, SlotShape
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.stores.users import new_email
 
 NAME = "Grace Unforgettable"
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two services on a database of their own, without background sweeps."""
-    with open_service_pair(servers, "erasing") as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -128,6 +119,31 @@ def test_no_ticket_of_an_erased_user_is_found(pair: ServicePair, member: Caller)
     assert len(run(services.ticket_index.find(member.user_id, since))) == 1
     run(finish_erasure(services, erase_account(pair, member)))
     assert run(services.ticket_index.find(member.user_id, since)) == []
+
+
+def test_the_wishes_of_an_erased_user_end_and_those_of_teammates_stay(
+    pair: ServicePair, member: Caller
+) -> None:
+    own, other = ObjectId(member.user_id), ObjectId()
+    wishes = pair.database["wishes"]
+    campaigns = [ObjectId(), ObjectId()]
+    wishes.insert_one({"campaign": campaigns[0], "users": [own]})
+    wishes.insert_one({"campaign": campaigns[1], "users": [own, other]})
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    of_both = {"campaign": {"$in": campaigns}}
+    assert [each["users"] for each in wishes.find(of_both)] == [[other]]
+
+
+def test_an_erasure_that_still_found_a_booking_is_checked_once_more(
+    pair: ServicePair, member: Caller
+) -> None:
+    slot_id, unfinished = add_slot(pair), {"_id": ObjectId(member.user_id)}
+    erase_account(pair, member)
+    pair.clock.advance(RECENT_REQUESTS + timedelta(seconds=1))
+    book_for(pair, member, slot_id)
+    for is_unfinished in (True, False):
+        sweep(pair)
+        assert (pair.database["erasures"].find_one(unfinished) is not None) is is_unfinished
 
 
 def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure(

@@ -12,6 +12,7 @@ from pymongo.database import Database
 
 from slotlock.auth.container import Auth
 from slotlock.auth.passwords import PasswordHasher
+from slotlock.auth.session_streams import SessionStreams
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import (
     ACCESS_TOKEN_TTL,
@@ -63,6 +64,18 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     finally:
         passwords.close()
         await client.close()
+
+
+class RecordedStreams(SessionStreams):
+    """Records whose streams are checked at once, before the change stream names a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.checked: list[UserId] = []
+
+    def session_changed(self, user_id: UserId) -> None:
+        """Record the user."""
+        self.checked.append(user_id)
 
 
 def fill_hash_queue(monkeypatch: pytest.MonkeyPatch) -> None:
