@@ -298,6 +298,8 @@ async def _mail_password_resets(auth: Auth) -> None:
     finally:  # the next request begins another task
         waiting = auth.waiting_resets.copy()
         auth.waiting_resets.clear()
+    # Of several requests for a user, the last one counts, or one from where the user signed in.
+    waiting.sort(key=lambda each: each[1] is not None and each[1].is_known)
     by_user = {user.id if user else NOBODY: (user, request) for user, request in waiting}
     if len(by_user) > 1:
         by_user.pop(NOBODY, None)
