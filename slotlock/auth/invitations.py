@@ -298,6 +298,8 @@ async def _mail_password_resets(auth: Auth) -> None:
     finally:  # the next request begins another task
         waiting = auth.waiting_resets.copy()
         auth.waiting_resets.clear()
+    # Of several requests for a user, the last one counts, or one from where the user signed in.
+    waiting.sort(key=lambda each: each[1] is not None and each[1].is_known)
     by_user = {user.id if user else NOBODY: (user, request) for user, request in waiting}
     if len(by_user) > 1:
         by_user.pop(NOBODY, None)
@@ -348,22 +350,18 @@ async def set_password(
     retain_sign_ins: bool = False,
 ) -> SetPasswordOutcome:
     """Set a password and open a session. A token works once, also in concurrent requests."""
-    owner = await _find_owner_for(auth, token, password)
-    if not isinstance(owner, User):
-        return owner
-    async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
-        redeemed = await _redeem(
-            auth,
-            owner,
-            token,
-            password,
-            end_calendar_feed=end_calendar_feed,
-            retain_sign_ins=retain_sign_ins,
-        )
-        if not isinstance(redeemed, _Redeemed):
-            return redeemed
-        with after_write():
-            return await open_session(auth, redeemed.user, redeemed.password_hash, user_agent)
+    redeemed = await _redeem(
+        auth,
+        token,
+        password,
+        client_address,
+        end_calendar_feed=end_calendar_feed,
+        retain_sign_ins=retain_sign_ins,
+    )
+    if not isinstance(redeemed, _Redeemed):
+        return redeemed
+    with after_write():
+        return await open_session(auth, redeemed.user, redeemed.password_hash, user_agent)
 
 
 @busy_if_overloaded
@@ -377,18 +375,14 @@ async def reset_password(
     retain_sign_ins: bool = False,
 ) -> PasswordResetOutcome:
     """Set a password, and open no session: the password shows that its user remembers it."""
-    owner = await _find_owner_for(auth, token, password)
-    if not isinstance(owner, User):
-        return owner
-    async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
-        redeemed = await _redeem(
-            auth,
-            owner,
-            token,
-            password,
-            end_calendar_feed=end_calendar_feed,
-            retain_sign_ins=retain_sign_ins,
-        )
+    redeemed = await _redeem(
+        auth,
+        token,
+        password,
+        client_address,
+        end_calendar_feed=end_calendar_feed,
+        retain_sign_ins=retain_sign_ins,
+    )
     if not isinstance(redeemed, _Redeemed):
         return redeemed
     return PasswordReset(redeemed.ended.sessions, redeemed.ended.sign_ins)
@@ -421,22 +415,26 @@ class _Redeemed:
 
 async def _redeem(
     auth: Auth,
-    owner: User,
     token: str,
     password: str,
+    client_address: str | None,
     *,
     end_calendar_feed: bool,
     retain_sign_ins: bool,
-) -> _Redeemed | InvalidInvitation:
-    password_hash = await auth.password_hasher.hash(password)
-    redeemed = await auth.repositories.invitations.redeem(
-        hash_token(strip_blanks(token)),
-        password_hash,
-        auth.now(),
-        end_calendar_feed=end_calendar_feed,
-        end_links_since=distrusted_since(auth, retain_sign_ins=retain_sign_ins),
-        mails=notice_mails(auth, PASSWORD_CHANGED, owner) if owner.has_password else (),
-    )
+) -> _Redeemed | TokenRefusal:
+    owner = await _find_owner_for(auth, token, password)
+    if not isinstance(owner, User):
+        return owner
+    async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
+        password_hash = await auth.password_hasher.hash(password)
+        redeemed = await auth.repositories.invitations.redeem(
+            hash_token(strip_blanks(token)),
+            password_hash,
+            auth.now(),
+            end_calendar_feed=end_calendar_feed,
+            end_links_since=distrusted_since(auth, retain_sign_ins=retain_sign_ins),
+            mails=notice_mails(auth, PASSWORD_CHANGED, owner) if owner.has_password else (),
+        )
     if redeemed is None:
         return InvalidInvitation()
     user, ended = redeemed

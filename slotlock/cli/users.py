@@ -26,7 +26,7 @@ from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.account_admin_rules import LastAdmin, SelfRegistered
 from slotlock.domain.users.email_addresses import normalize_login_name
-from slotlock.domain.users.groups import validate_group
+from slotlock.domain.users.groups import similar_groups, validate_group
 from slotlock.domain.users.user import Role, User
 from slotlock.graphql.times import format_time
 from slotlock.infrastructure.mongo.client import connect
@@ -258,6 +258,8 @@ async def _invite_users(auth: Auth, args: Namespace) -> None:
         group = normalize_line(group)
         if problem := validate_group(group):
             raise CommandError(f"--group: {problem}")
+        for each in similar_groups([group], await auth.repositories.user_imports.find_groups()):
+            print(f"perhaps one group: {', '.join(each)}", file=sys.stderr)
     async for line in invitation_csv_lines(invite(auth, group, tuple(Role)), args.separator):
         # UTF-8 and the line ends of CSV, whatever the terminal has.
         sys.stdout.buffer.write(line.encode())

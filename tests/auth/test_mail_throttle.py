@@ -246,6 +246,36 @@ async def test_links_of_other_accounts_hold_up_neither_known_users_nor_first_mai
         assert mail == VerificationMail(due_at=site.scene.clock.now)
 
 
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
+async def test_a_later_request_from_elsewhere_does_not_delay_the_link_of_a_known_user(
+    site: Site, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    slow_down(monkeypatch, burst=1, max_delay_ms=DAY_MS)
+    school, elsewhere = new_address(), new_address()
+    other, known = await site.user(), await site.user(school)
+    if not is_guarded:
+        monkeypatch.setattr(LoginThrottle, "is_known", lambda *_: asyncio.sleep(0, result=False))
+    # All of them wait for the same task.
+    assert await site.reset(other.login_name, elsewhere) == REQUESTED
+    for address in (school, elsewhere):
+        assert await site.reset(known.login_name, address) == REQUESTED
+    delays = await site.delays()
+    assert delays[other.login_name] == AT_ONCE
+    assert (delays[known.login_name] == AT_ONCE) is is_guarded
+
+
+async def test_each_link_that_a_response_has_promised_leaves(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_down(monkeypatch, burst=1, max_delay_ms=DAY_MS // 2)
+    users, school = [await site.user() for _ in range(3)], new_address()
+    assert [await site.reset(each.login_name, school) for each in users] == [REQUESTED] * 3
+    assert (await site.delays()).keys() == {each.login_name for each in users}
+    # The next one learns that it has to wait.
+    late = await site.user()
+    assert isinstance(await site.reset(late.login_name, school), TooManyAttempts)
+
+
 async def test_requests_from_elsewhere_use_up_no_link_of_a_user_at_a_known_address(
     site: Site,
 ) -> None:

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from slotlock.auth.accounts import register
+from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from tests.support.apps.processes import AppProcess, app_environment
@@ -140,6 +141,8 @@ def test_invitations_are_printed_for_a_group_or_for_all(
     assert school in run_command(capsys, "users", "invite", "--separator", "semicolon")
     (line,) = command_errors(capsys, "users", "invite", "--group", "a;b")
     assert line.startswith("--group: ")
+    assert main(("users", "invite", "--group", school.upper())) == 0
+    assert capsys.readouterr().err == f"perhaps one group: {school.upper()}, {school}\n"
 
 
 def create_account(

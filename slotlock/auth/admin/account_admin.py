@@ -291,7 +291,12 @@ async def set_role(
 
 
 async def end_sessions(
-    auth: Auth, caller: Caller, user_id: UserId, *, retain_sign_ins: bool = False
+    auth: Auth,
+    caller: Caller,
+    user_id: UserId,
+    *,
+    end_calendar_feed: bool = False,
+    retain_sign_ins: bool = False,
 ) -> EndSessionsOutcome:
     """End all sessions of a user, with their streams and sockets, and their new links."""
     user = await find_user(auth, user_id)
@@ -300,7 +305,11 @@ async def end_sessions(
     if refusal := account_change_refusal(caller, user):
         return refusal
     ended = await auth.repositories.account_admin_writer.end_sessions(
-        user_id, caller.user_id, auth.now(), distrusted_since(auth, retain_sign_ins=retain_sign_ins)
+        user_id,
+        caller.user_id,
+        auth.now(),
+        distrusted_since(auth, retain_sign_ins=retain_sign_ins),
+        end_calendar_feed=end_calendar_feed,
     )
     auth.session_streams.session_changed(user_id)
     return UserSessionsEnded(user, ended.sessions, ended.sign_ins)

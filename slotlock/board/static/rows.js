@@ -55,6 +55,11 @@ export function freePlaces(slot) {
   return slot.status === "CANCELLED" || hasBegun(slot) ? 0 : Math.max(0, slot.remaining);
 }
 
+/** Return the groups that a campaign is for. @param {any} campaign @returns {string} */
+export function audienceOf(campaign) {
+  return (campaign?.eligibleGroups ?? []).map((/** @type {string[]} */ set) => set.join(", ")).join(" · ");
+}
+
 /** Whether the campaign is for a group of this person, as far as is known. @param {any} campaign */
 export function isForMe(campaign) {
   const groups = me?.role === "MEMBER" && me.groups;

@@ -3,10 +3,16 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+from bson import ObjectId
+
 from slotlock.cli.doctor.finding import Finding, ok, warning
+from slotlock.domain.notifications.webhooks import Webhook
+from slotlock.domain.users.user import Role, User
 from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.outbox.outbox_repository import UNREADABLE
+from slotlock.infrastructure.mongo.outbox.outbox_repository import READ_ERRORS, UNREADABLE
 from slotlock.infrastructure.mongo.outbox.slot_changes_reader import SlotChangesReader
+from slotlock.infrastructure.mongo.outbox.webhook_repository import to_webhook
+from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
 
 # A closing or a publication takes minutes at most.
 MAX_DRAW_AGE = timedelta(minutes=10)
@@ -20,6 +26,7 @@ async def check_workers(database: Database) -> AsyncIterator[Finding]:
     yield await _check_reader(database, now)
     yield await _check_entries(database)
     yield await _check_draws(database, now)
+    yield await _check_webhooks(database)
 
 
 async def _check_reader(database: Database, now: datetime) -> Finding:
@@ -49,6 +56,40 @@ async def _check_draws(database: Database, now: datetime) -> Finding:
     names = _named([f"draw {each['_id']} of campaign_{each['campaign']}" for each in found])
     advice = "the log of the worker says why; does `slotlock worker` run?"
     return warning("draws", f"{names}: no worker could go on", advice)
+
+
+async def _check_webhooks(database: Database) -> Finding:
+    """Find webhooks that cannot be read, and those whose creators could not create them now."""
+    unreadable, webhooks = list[str](), list[Webhook]()
+    async for document in database["webhooks"].find(sort=[("_id", 1)]):
+        try:
+            webhooks.append(to_webhook(document))
+        except READ_ERRORS as error:
+            unreadable.append(f"webhook_{document['_id']} ({error!r})")
+    if unreadable:
+        advice = "it gets nothing: delete it in MongoDB, and create it again"
+        return warning("webhooks", f"{_named(unreadable)}: cannot be read", advice)
+    ids = [ObjectId(each.created_by) for each in webhooks]
+    users = database["users"].find({"_id": {"$in": ids}, "banned": None}, PUBLIC_FIELDS)
+    creators = {user.id: user for user in [to_user(each) async for each in users]}
+    left = [
+        each
+        for each in webhooks
+        if each.is_enabled and not _may_create(creators.get(each.created_by), each)
+    ]
+    if not left:
+        return ok("webhooks", "all can be read, and their creators may create them")
+    names = _named([f"webhook_{each.id} of user_{each.created_by}" for each in left])
+    advice = "webhooks belong to the site and go on: delete them, or rotate their secrets"
+    return warning("webhooks", f"{names}: their creators may not create them any more", advice)
+
+
+def _may_create(creator: User | None, webhook: Webhook) -> bool:
+    if creator is None or creator.erased:
+        return False
+    return creator.role is Role.ADMIN or (
+        creator.role.is_organizer and webhook.campaign_id is not None
+    )
 
 
 def _named(names: list[str]) -> str:

@@ -77,6 +77,7 @@ class AuditAction(StrEnum):
     PASSWORD_RESET_CREATED = "password_reset_created"  # noqa: S105
     SIGN_IN_LINKED = "sign_in_linked"
     SIGN_IN_UNLINKED = "sign_in_unlinked"
+    CALENDAR_FEED_CREATED = "calendar_feed_created"
 
 
 BOOKING_ACTIONS = frozenset(

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.problems import Problem, ProblemCode
@@ -12,21 +13,37 @@ MAX_GROUPS = 20
 MAX_GROUP_LENGTH = 50
 # Comma and semicolon separate groups in files; the star stands for any suffix in group limits.
 _RESERVED = ",;*"
+# A list of 100 slots compares the groups of each with all.
+CACHED_GROUPS = 1_024
 
-
-_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+_DASHES = re.compile("[\u2010-\u2015\u2212]")
+# Leading zeros, and blanks that do not separate two numbers.
+_LEFT_OUT = re.compile(r"(?<!\d)0+(?=\d)|(?<!\d) | (?!\d)")
 
 
 def similar_groups(groups: Iterable[str], known: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Return those groups that others only resemble, with these: `06C`, `6C` and `6c`.
+    """Return those groups that others only resemble, with these: `06C`, `6C` and `6 c`.
 
-    A campaign for one of them is closed to the members of the others.
+    A campaign for one of them is closed to the members of the others. A limit for `class:*`
+    resembles `Class:5a`, to which it does not apply.
     """
     wanted, by_form = set(groups), defaultdict[str, set[str]](set)
-    for group in (*wanted, *known):
-        by_form[_LEADING_ZEROS.sub("", fold(group))].add(group)
-    similar = (each for each in by_form.values() if len(each) > 1 and each & wanted)
-    return tuple(sorted(tuple(sorted(each)) for each in similar))
+    names = wanted.union(known)
+    for name in names:
+        by_form[_form(name)].add(name)
+    alike = list(by_form.values())
+    for limit in names:
+        if limit.endswith("*"):
+            prefix = limit[:-1]
+            others = (name for name in names if not name.startswith(prefix))
+            alike.append({limit}.union(n for n in others if _form(n).startswith(_form(prefix))))
+    similar = {tuple(sorted(each)) for each in alike if len(each) > 1 and each & wanted}
+    return tuple(sorted(similar))
+
+
+@lru_cache(maxsize=CACHED_GROUPS)
+def _form(group: str) -> str:
+    return _LEFT_OUT.sub("", _DASHES.sub("-", fold(group)))
 
 
 def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:

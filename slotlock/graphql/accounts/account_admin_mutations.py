@@ -13,7 +13,7 @@ from slotlock.domain.users.account_admin_rules import (
     CannotEraseSelf,
     LastAdmin,
 )
-from slotlock.graphql.accounts.sessions import RETAIN_SIGN_INS
+from slotlock.graphql.accounts.sessions import END_CALENDAR_FEED, RETAIN_SIGN_INS
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.enums import Role
@@ -201,12 +201,17 @@ class AccountAdminMutations:
         info: Info,
         user_id: Annotated[strawberry.ID, argument(description="The user to sign out.")],
         retain_sign_ins: Annotated[bool, argument(description=RETAIN_SIGN_INS)] = False,
+        end_calendar_feed: Annotated[bool, argument(description=END_CALENDAR_FEED)] = False,
     ) -> object:
         organizer = info.context.require_organizer()
         if (parsed_id := ids.parse_user_id(user_id)) is None:
             return refuse_id(UserNotFound, user_id)
         outcome = await account_admin.end_sessions(
-            info.context.auth, organizer, parsed_id, retain_sign_ins=retain_sign_ins
+            info.context.auth,
+            organizer,
+            parsed_id,
+            end_calendar_feed=end_calendar_feed,
+            retain_sign_ins=retain_sign_ins,
         )
         return END_USER_SESSIONS.present(outcome, ResultView(organizer))
 

@@ -22,7 +22,7 @@ from slotlock.graphql.core.connections import (
 from slotlock.graphql.core.enums import CampaignState, SlotAdmission, TimeOrder
 from slotlock.graphql.core.ids import campaign_global_id
 from slotlock.graphql.core.node import Node, attribute_field
-from slotlock.graphql.core.shared_types import GroupLimit
+from slotlock.graphql.core.shared_types import GroupLimit, similar_groups_of
 from slotlock.services.campaigns import campaigns
 
 
@@ -76,6 +76,14 @@ class Campaign(Node):
         list[GroupLimit],
         "How many places a group may have in each slot of the campaign.",
     )
+
+    @field(description=similar_groups_of("the campaign is for, or limits"))
+    async def similar_groups(self, info: Info) -> list[list[str]] | None:
+        terms = self._campaign.terms
+        limited = [each.group for each in terms.group_limits]
+        eligible = [group for groups in terms.eligible_groups for group in groups]
+        return await info.context.loaders.similar_groups([*eligible, *limited])
+
     cancel_until = attribute_field(
         "_campaign.terms.cancel_until",
         datetime | None,

@@ -1,7 +1,7 @@
 """Loaders that combine the reads of one operation and load each value once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from slotlock.domain.shared.pagination import Page, TimeFilter, TimePage
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
+from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
@@ -120,6 +121,18 @@ class DataLoaders:
     def has_wishes(self) -> DataLoader[CampaignId, bool | None]:
         """Load whether the viewer has wishes in campaigns."""
         return _load_all(self._find_wished)
+
+    @cached_property
+    def _known_groups(self) -> DataLoader[None, Sequence[str]]:
+        return _load_each(lambda _: self._auth.repositories.user_imports.find_groups())
+
+    async def similar_groups(self, groups: Iterable[str]) -> list[list[str]] | None:
+        """Return those of these groups that others only resemble; None unless to organizers."""
+        if self._viewer is None or not self._viewer.is_organizer:
+            return None
+        wanted = set(groups)
+        known = await self._known_groups.load(None) if wanted else ()
+        return [list(each) for each in similar_groups(wanted, known)]
 
     @cached_property
     def resources(self) -> DataLoader[str, Resource | None]:

@@ -258,6 +258,7 @@ _register_enum(
     PASSWORD_RESET_CREATED="An operator or admin created a token that replaces a password.",  # noqa: S106
     SIGN_IN_LINKED="A sign-in at a provider was linked to an account.",
     SIGN_IN_UNLINKED="A sign-in at a provider was unlinked from an account.",
+    CALENDAR_FEED_CREATED="A user created a private calendar feed, which replaced the one before.",
 )
 _register_enum(
     BookingLimit,

@@ -78,6 +78,15 @@ class GroupLimitInput:
     limit: int = field(description="How many places the group may have in the slot, at least 1.")
 
 
+def similar_groups_of(named: str) -> str:
+    """Return the description of a field for groups that others only resemble."""
+    return (
+        f"Groups that {named}, each with those of users and campaigns that resemble it. They "
+        "differ only in capitals, accents, leading zeros, blanks or kinds of dashes, and are other "
+        "groups. Only organizers see them; null for others."
+    )
+
+
 def to_domain_group_limits(limits: Sequence[GroupLimitInput]) -> tuple[terms.GroupLimit, ...]:
     """Convert the limits of an input to the domain's."""
     return tuple(terms.GroupLimit(limit.group, limit.limit) for limit in limits)

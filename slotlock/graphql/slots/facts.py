@@ -20,7 +20,7 @@ from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import series_global_id
 from slotlock.graphql.core.node import Node, attribute_field, property_field, selected_names
 from slotlock.graphql.core.scalars import TimeZone
-from slotlock.graphql.core.shared_types import GroupLimit, Meeting
+from slotlock.graphql.core.shared_types import GroupLimit, Meeting, similar_groups_of
 from slotlock.graphql.resources.resource_queries import Resource
 
 MeetingsFrom = Annotated[
@@ -107,6 +107,11 @@ class SlotFacts(Node):
         "How many places a group may have in the slot, in addition to the limits of the campaign.",
     )
 
+    @field(description=similar_groups_of("the slot limits"))
+    async def similar_groups(self, info: Info) -> list[list[str]] | None:
+        limited = [each.group for each in self._slot.group_limits]
+        return await info.context.loaders.similar_groups(limited)
+
     resource = attribute_field(
         "_slot.resource",
         str | None,
@@ -168,6 +173,7 @@ FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if fiel
     "attendanceByMeeting": {"meetings", "start", "end"},
     "resources": {"resource", "several_resources"},
     "series": {"series_id"},
+    "similarGroups": {"group_limits"},
     "seriesId": {"series_id"},
     "campaign": {"terms"},
     "version": {"version"},

@@ -22,6 +22,7 @@ from slotlock.graphql.core.ids import user_global_id
 from slotlock.graphql.core.node import Node, selected_names
 from slotlock.graphql.core.outcomes import Result, register_type
 from slotlock.graphql.core.scalars import EmailAddress
+from slotlock.graphql.core.shared_types import similar_groups_of
 
 # What the reference to a user tells without reading the user.
 REFERENCE_FIELDS = frozenset({"id", "__typename"})
@@ -109,6 +110,10 @@ class User(Node):
         "user: nobody has vouched for the user, claimed the account or verified the address yet. "
         "Only organizers see it; null for others."
     )
+
+    @field(description=similar_groups_of("the user is in"))
+    async def similar_groups(self, info: Info) -> list[list[str]] | None:
+        return await info.context.loaders.similar_groups(self.groups or ())
 
     @field(
         description="What the user signs in with at providers (`Site.signInProviders`). Only the "

@@ -29,8 +29,9 @@ TIMEOUT_S = 30.0
 MAX_CONNECTIONS = 10
 # Some mail servers ask others about a recipient or a content, and these may hang. A mail without a
 # response after some times the usual one, at least and at most these seconds, leaves its place to
-# other mails: it waits on one of a few further connections for this. If these are taken, a
-# recipient is tried again later. A content waits where it is: the server may have taken the mail.
+# other mails: it waits on one of a few further connections for this. If these are taken, the mail
+# is tried again later. A content, which the server may have taken, gets the longest of these times
+# before, or more where that is usual.
 USUAL_TIMES, MIN_PATIENCE_S, MAX_PATIENCE_S = 3.0, 1.5, 10.0
 MAX_SLOW_CONNECTIONS = 5
 # A server may close a connection after some mails, or some minutes at rest.
@@ -170,9 +171,13 @@ class MailServer:
                     await slow_room.acquire()
                     place.close()
                     place.callback(slow_room.release)
-                elif stage is Stage.RECIPIENT:
-                    reason = f"no response to the recipient within {patience_s:.1f} s"
-                    raise TimeoutError(reason)
+                else:
+                    if stage is Stage.CONTENT:
+                        all_s = max(USUAL_TIMES * self._usual_s[stage], MAX_PATIENCE_S)
+                        await asyncio.wait([response], timeout=all_s - patience_s)
+                    if not response.done():
+                        spent_s = loop.time() - began_at
+                        raise TimeoutError(f"no response to the {stage} within {spent_s:.1f} s")
                 await asyncio.wait([response])
             if not isinstance(response.exception(), OSError):
                 self._usual_s[stage] += (loop.time() - began_at - self._usual_s[stage]) / 8

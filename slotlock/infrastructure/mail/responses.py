@@ -40,8 +40,10 @@ _OTHER_WORDS = re.compile(
     r"|\b(full|later|rate|too)\b",
     re.IGNORECASE,
 )
-# Addresses and host names, such as <relay@example.org>: their words say nothing.
-_NAMES = re.compile(r"<[^>]*>|[^\s@]*@[^\s@]*|\b[a-z0-9_-]+(?:\.[a-z0-9_-]+)+")
+# Addresses, URLs and host names, such as <relay@example.org>: their words say nothing.
+_NAMES = re.compile(
+    r"<[^>]*>|\w+://\S*|[^\s@]*@[^\s@]*|\b[a-z0-9_-]+(?:\.[a-z0-9_-]+)+(?:/\S*)?", re.IGNORECASE
+)
 
 
 class Stage(StrEnum):

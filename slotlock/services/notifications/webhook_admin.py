@@ -40,6 +40,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.ids import new_webhook_id
+from slotlock.infrastructure.mongo.outbox.outbox_repository import READ_ERRORS
 from slotlock.infrastructure.webhooks.signing import to_secret
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -193,8 +194,11 @@ async def redeliver(services: Services, entry_id: str | None, caller: Caller) ->
 
 
 async def find(services: Services, webhook_id: WebhookId | None, caller: Caller) -> Webhook | None:
-    """Return a webhook if the id names one that the caller manages."""
-    webhook = await services.webhooks.find(webhook_id) if webhook_id else None
+    """Return a webhook if the id names one that the caller manages, and that can be read."""
+    try:
+        webhook = await services.webhooks.find(webhook_id) if webhook_id else None
+    except READ_ERRORS:  # `slotlock doctor` names it
+        return None
     return webhook if webhook and _is_managed_by(webhook, caller) else None
 
 

@@ -193,7 +193,7 @@ async def test_a_user_with_a_weak_password_from_before_still_signs_in(auth: Auth
 
 
 @pytest.mark.parametrize("end_feed", [False, True])
-async def test_a_new_password_ends_the_calendar_feed_if_the_user_wants_that(
+async def test_a_new_password_or_the_end_of_all_sessions_ends_the_calendar_feed_on_request(
     auth: Auth, ada: User, end_feed: bool
 ) -> None:
     session = await open_session(auth, ada)
@@ -206,6 +206,10 @@ async def test_a_new_password_ends_the_calendar_feed_if_the_user_wants_that(
     reset = await create_password_reset(auth, ada)
     assert reset is not None
     await set_password(auth, reset.token, PASSWORD, end_calendar_feed=end_feed)
+    assert (await calendar_tokens.user_of(auth, feed.token) is None) is end_feed
+    feed = await calendar_tokens.create(auth, caller)
+    admin = Caller(UserId("a" * 24), Role.ADMIN, "session", auth.now())
+    await account_admin.end_sessions(auth, admin, ada.id, end_calendar_feed=end_feed)
     assert (await calendar_tokens.user_of(auth, feed.token) is None) is end_feed
 
 

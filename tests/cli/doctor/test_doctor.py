@@ -10,6 +10,7 @@ from pathlib import Path
 from time import time
 
 import pytest
+from bson import ObjectId
 from pymongo import MongoClient
 from redis import Redis
 
@@ -69,6 +70,7 @@ def test_a_healthy_deployment_has_no_failure(
         "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
         "MongoDB documents", "addresses", "Redis", "Redis clock", "Redis eviction", "Redis memory",
         "Redis persistence", "outbox reader", "outbox entries", "draws",
+        "webhooks",
     }  # fmt: skip
 
 
@@ -160,6 +162,45 @@ def test_what_workers_cannot_read_or_go_on_with_is_a_warning_that_names_it(
     assert found["outbox entries"].startswith("warning now (cannot be read: KeyError());")
     names = ", ".join(f"draw {minutes} of campaign_7" for minutes in (14, 13, 12))
     assert found["draws"].startswith(f"warning {names} and 1 more: no worker could go on;")
+
+
+def test_webhooks_that_cannot_be_read_or_whose_creators_may_not_create_them_are_named(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    url, now = database_url(servers, "doctor_webhooks"), datetime.now(UTC)
+    environ.setenv("SLOTLOCK_MONGO_URL", url)
+    roles = ("admin", "organizer", "member", "admin", "admin")
+    users: list[Document] = [
+        {"_id": ObjectId(), "name": role, "email": role, "role": role, "createdAt": now}
+        for role in roles
+    ]
+    users[3]["banned"] = True
+    users[4]["erasedAt"] = now
+    webhooks: list[Document] = [
+        {
+            "_id": ObjectId(),
+            "createdBy": user["_id"],
+            "url": "https://receiver.test/",
+            "createdAt": now,
+            "enabledAt": now,
+            "events": [],
+            "secrets": [],
+        }
+        for user in (*users, users[1], users[2])
+    ]
+    webhooks[5]["campaign"] = ObjectId()  # organizers create those of campaigns
+    webhooks[6]["disabledAt"] = now
+    with closing(MongoClient[Document](url)) as client:
+        database = client.get_default_database()
+        database["users"].insert_many(users)
+        database["webhooks"].insert_many(webhooks)
+        left = examine(capsys, exit_code=1)["webhooks"]  # there are no indexes
+        database["webhooks"].update_one({"_id": webhooks[0]["_id"]}, {"$unset": {"url": ""}})
+        unreadable = examine(capsys, exit_code=1)["webhooks"]
+        client.drop_database(database)
+    names = [f"webhook_{each['_id']} of user_{each['createdBy']}" for each in webhooks[1:4]]
+    assert left.startswith(f"warning {', '.join(names)} and 1 more: their creators may not")
+    assert unreadable.startswith(f"warning webhook_{webhooks[0]['_id']} (KeyError('url'))")
 
 
 def test_a_standalone_mongod_and_one_that_does_not_respond_fail_with_the_remedy(

@@ -204,9 +204,15 @@ def test_a_user_with_a_ban_date_is_banned() -> None:
         ({"6C", "6c"}, [], (("6C", "6c"),)),
         ({"choir"}, ["6C", "6c"], ()),  # the file has neither
         ({"class 007", "10"}, ["Class 7", "1"], (("Class 7", "class 007"),)),
+        ({"6 c"}, ["6c", "6 C", "6-c"], (("6 C", "6 c", "6c"),)),
+        ({"1 1", "Q1 \u2013 Art"}, ["11", "Q1-Art"], (("Q1 \u2013 Art", "Q1-Art"),)),
+        # Limits of all groups with a prefix.
+        ({"class:*"}, ["class:5a", "Class:5b"], (("Class:5b", "class:*"),)),
+        ({"05a"}, ["5*", "5b", "*"], (("05a", "5*"),)),
+        ({"5c"}, ["5*", "05a"], ()),
     ],
 )
-def test_groups_that_differ_only_in_capitals_or_leading_zeros_are_similar(
+def test_groups_that_differ_only_in_capitals_zeros_blanks_or_dashes_are_similar(
     groups: set[str], known: list[str], expected: tuple[tuple[str, ...], ...]
 ) -> None:
     assert similar_groups(groups, known) == expected

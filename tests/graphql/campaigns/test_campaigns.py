@@ -16,7 +16,7 @@ from tests.support.clients.campaigns import (
     create_campaign,
     update_campaign,
 )
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, slot_input
 
 UNKNOWN_CAMPAIGN = "campaign_" + "0" * 24
 LONG_GROUP = "x" * 51
@@ -267,3 +267,45 @@ async def test_only_organizers_read_the_note_in_mails_and_null_removes_it(
     assert [each["field"] for each in refused["fields"]] == ["mailNote"]
     await update_campaign(organizer, campaign_id, mailNote=None)
     assert await organizer.execute(note, id=campaign_id) == {"mailNote": None}
+
+
+async def test_each_answer_to_an_organizer_names_groups_that_others_only_resemble(
+    organizer: BookingClient, member: BookingClient
+) -> None:
+    user_id = await member.fetch_user_id()
+
+    def name(group: str) -> str:
+        return f"{group} {user_id[-9:]}"
+
+    async def similar(mutation: str, **fields: Any) -> Any:
+        nodes = " ".join(
+            f"... on {each} {{ similarGroups }}" for each in ("Campaign", "Slot", "User")
+        )
+        shown = (
+            "... on UserCreated { user { ...Groups } }" if mutation == "createUser" else "...Groups"
+        )
+        document = f"""fragment Groups on Node {{ {nodes} }}
+            mutation($input: {mutation[0].upper()}{mutation[1:]}Input!) {{
+              {mutation}(input: $input) {{ {shown} }}
+            }}"""
+        changed = await organizer.execute(document, input=fields)
+        return changed.get("user", changed)["similarGroups"]
+
+    assert await similar("setGroups", userId=user_id, groups=[name("06C")]) == []
+    campaign = campaign_fields(eligibleGroups=[[name("6c")]])
+    assert await similar("createCampaign", **campaign) == [[name("06C"), name("6c")]]
+    all_three = [[name("06C"), name("6 C"), name("6c")]]
+    limited = [{"group": name("6 C"), "limit": 1}]
+    campaign_id = await create_campaign(organizer)
+    changes = {"campaignId": campaign_id, "groupLimits": limited}
+    assert await similar("updateCampaign", **changes) == all_three
+    user = {"name": "Ada", "email": f"{user_id}@new.example", "groups": [name("6 C")]}
+    assert await similar("createUser", **user) == all_three
+    slot = slot_input() | {"groupLimits": limited}
+    assert await similar("createSlot", **slot) == all_three
+    assert await similar("setGroups", userId=user_id, groups=[name("6d")]) == []
+
+    query = "query($id: ID!) { node(id: $id) { ... on Campaign { similarGroups } } }"
+    two = {"similarGroups": [[name("6 C"), name("6c")]]}
+    assert await organizer.execute(query, id=campaign_id) == two
+    assert await member.execute(query, id=campaign_id) == {"similarGroups": None}

@@ -37,7 +37,8 @@ UPDATE = """mutation($input: UpdateUserInput!) { updateUser(input: $input) {
   __typename ... on Refusal { code } ... on UserUpdated { user { name email } } } }"""
 SET_ROLE = """mutation($user: ID!, $role: Role!) { setUserRole(userId: $user, role: $role) {
   __typename ... on Refusal { code } ... on User { role } } }"""
-END_SESSIONS = """mutation($user: ID!) { endUserSessions(userId: $user) {
+END_SESSIONS = """mutation($user: ID!, $feed: Boolean! = false) {
+  endUserSessions(userId: $user, endCalendarFeed: $feed) {
   __typename ... on Refusal { code } ... on UserSessionsEnded { endedSessions } } }"""
 ERASE = """mutation($user: ID!) { eraseUser(userId: $user) {
   __typename ... on Refusal { code } ... on UserErased { user { name email erased } } } }"""
@@ -250,13 +251,21 @@ async def test_ending_the_sessions_of_a_user_closes_their_sockets_in_every_proce
 ) -> None:
     member, organizer = clients
     user_id = await member.fetch_user_id()
+    await member.execute(FEED)
     async with open_websocket(two_apps[1], member.token) as socket:
         ended = await organizer.execute(END_SESSIONS, user=user_id)
         assert ended == {"__typename": "UserSessionsEnded", "endedSessions": 1}
         async with asyncio.timeout(20):
             await socket.connection.wait_closed()
     assert await member.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
-    assert (await organizer.execute(END_SESSIONS, user=user_id))["endedSessions"] == 0
+    for ends_feed in (False, True, True):  # there is one, and no session
+        ended = await organizer.execute(END_SESSIONS, user=user_id, feed=ends_feed)
+        assert ended["endedSessions"] == 0
+    log = await organizer.execute(LOG, user=user_id)
+    assert [(each["action"], each["by"]["id"]) for each in log["nodes"]] == [
+        *[("SESSIONS_ENDED", await organizer.fetch_user_id())] * 2,
+        ("CALENDAR_FEED_CREATED", user_id),
+    ]
 
 
 async def test_an_erased_user_is_signed_out_unlisted_and_only_a_placeholder(

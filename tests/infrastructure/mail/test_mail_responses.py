@@ -30,6 +30,9 @@ ADDRESS = (
     "550 mail-relay.school.test: Requested action not taken: mailbox unavailable",
     "553 Requested action not taken: mailbox name not allowed",
     "550 unknown user at 5.7.1.7",
+    "550 Requested action not taken: mailbox unavailable\nFor explanation visit "
+    "https://www.provider.example/senderguidelines?c=r0301&ip=192.0.2.7&policy=blocked",
+    "550 no such user, see WWW.provider.example/relay-access/denied?ip=192.0.2.7",
 )
 SERVER = (
     "554 5.7.1 <ada@school.test>: Relay access denied",
@@ -72,6 +75,7 @@ LATER = (
     "550 Rejected because 10.0.0.7 is in a black list",
     "550 Administrative prohibition",
     "550 mailbox is full",
+    "550 mail from your IP is not wanted, see https://www.provider.example/help",
     "554 Transaction failed",
     "450 4.2.0 <ada@school.test>: Recipient address rejected: Greylisted",
     "450 4.1.1 <ada@school.test>: unverified address: Address verification in progress",

@@ -216,32 +216,49 @@ async def check_recipients_that_hang(
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
-async def test_contents_that_hang_leave_their_places_to_others_and_are_not_sent_again(
+async def test_contents_that_hang_leave_their_places_to_others_and_are_not_sent_at_once_again(
     monkeypatch: pytest.MonkeyPatch, is_guarded: bool
 ) -> None:
     """If they need not give way, they take all places for their whole time: the control."""
     patience_s = 0.1 if is_guarded else mail_server.TIMEOUT_S
     monkeypatch.setattr(mail_server, "MIN_PATIENCE_S", patience_s)
-    monkeypatch.setattr(mail_server, "MAX_PATIENCE_S", patience_s)
-    trap, count = StubbornTrap(), mail_server.MAX_CONNECTIONS
+    monkeypatch.setattr(mail_server, "MAX_PATIENCE_S", 2 * patience_s)
+    trap, slow_count = StubbornTrap(), mail_server.MAX_SLOW_CONNECTIONS
     with catching_mail(trap) as port:
         server = MailServer(parse_smtp_url(f"smtp://127.0.0.1:{port}"))
-        addresses = [f"content.{number}@school.test" for number in range(count)]
+        addresses = [f"content.{number}@school.test" for number in range(17)]
         tasks = [
             asyncio.create_task(server.send(MESSAGE, SENDER.address, each)) for each in addresses
         ]
-        await eventually(lambda: len(trap.hanging) == count, "all contents hang")
+        await eventually(server._room.locked, "all places are taken")
+        other = asyncio.create_task(server.send(MESSAGE, SENDER.address, "a@school.test"))
         if is_guarded:
-            assert (await server.send(MESSAGE, SENDER.address, "a@school.test")).state is SENT
-            # More than there are further connections for: those hold their places.
-            slow_room = server._slow_rooms[Stage.CONTENT]
-            await eventually(slow_room.locked, "some have left their places")
-        assert server._room.locked() is not is_guarded
-        assert sorted(trap.hanging) == addresses
-        assert not any(task.done() for task in tasks)
-        for task in tasks:
+            assert (await other).state is SENT
+            await eventually(lambda: len(trap.hanging) == slow_count, "the others gave way")
+            given_up = [await each for each in tasks if each.done()]
+            assert len(given_up) == len(tasks) - slow_count
+            assert {(each.state, each.is_outage) for each in given_up} == {(QUEUED, False)}
+            assert all("no response to the content" in each.note for each in given_up)
+            assert not server._room.locked()
+        else:
+            count = mail_server.MAX_CONNECTIONS
+            await eventually(lambda: len(trap.hanging) == count, "all places hang")
+            assert not any(task.done() for task in (*tasks, other))
+        for task in (other, *reversed(tasks)):  # first those that wait for a place
             await cancel_and_wait(task)
         await eventually(lambda: not trap.hanging, "their connections have ended")
+        await server.close()
+    assert trap.count == is_guarded
+
+
+async def test_a_content_gets_more_time_than_a_recipient_before_it_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mail_server, "MIN_PATIENCE_S", 0.01)
+    monkeypatch.setattr(mail_server, "MAX_SLOW_CONNECTIONS", 0)
+    with catching_mail(SlowTrap(Stage.CONTENT)) as port:
+        server = MailServer(parse_smtp_url(f"smtp://127.0.0.1:{port}"))
+        assert (await server.send(MESSAGE, SENDER.address, "a@school.test")).state is SENT
         await server.close()
 
 
@@ -250,7 +267,7 @@ async def test_a_server_that_is_slow_for_everybody_gets_the_time_it_takes(
 ) -> None:
     monkeypatch.setattr(mail_server, "MIN_PATIENCE_S", 0.01)
     monkeypatch.setattr(mail_server, "MAX_SLOW_CONNECTIONS", 1)
-    with catching_mail(SlowTrap()) as port:
+    with catching_mail(SlowTrap(Stage.RECIPIENT)) as port:
         server = MailServer(parse_smtp_url(f"smtp://127.0.0.1:{port}"))
         addresses = [f"{number}@school.test" for number in range(30)]
         # The only slow connection takes the first ones, one after the other.
@@ -262,11 +279,20 @@ async def test_a_server_that_is_slow_for_everybody_gets_the_time_it_takes(
 
 
 class SlowTrap(MailTrap):
-    """A mail server that takes some time for each recipient."""
+    """A mail server that takes some time for each recipient, or for each content."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__()
+        self.stage = stage
 
     async def handle_RCPT(  # noqa: N802 - the library calls it
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Accept a recipient after a while."""
-        await asyncio.sleep(0.05)
+        """Accept a recipient, perhaps after a while."""
+        await asyncio.sleep(0.05 if self.stage is Stage.RECIPIENT else 0)
         return await super().handle_RCPT(server, session, envelope, address, options)
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - the library calls it
+        """Take a mail, perhaps after a while."""
+        await asyncio.sleep(0.05 if self.stage is Stage.CONTENT else 0)
+        return await super().handle_DATA(server, session, envelope)

@@ -4,7 +4,7 @@ import { now } from "../clock.js";
 import { me, onSession } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice } from "../parts.js";
-import { isForMe, opening } from "../rows.js";
+import { audienceOf, isForMe, opening } from "../rows.js";
 import { LiveCampaigns } from "../store.js";
 import { countdown, deviceZone, t, zoneText } from "../text.js";
 
@@ -26,7 +26,7 @@ export function openCampaigns() {
     }
     const until = closesAt > now() ? t("open.until", { time: opening(closesAt, deviceZone) }) : "";
     const isOwn = me?.role === "MEMBER" && isForMe(campaign); // then its groups are no news
-    const groups = isOwn ? "" : campaign.eligibleGroups.map((/** @type {string[]} */ each) => each.join(", ")).join(" · ");
+    const groups = isOwn ? "" : audienceOf(campaign);
     return h(
       "li",
       { "data-key": campaign.id },

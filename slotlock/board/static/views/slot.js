@@ -7,7 +7,7 @@ import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
 import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose } from "../parts.js";
-import { footOf, freePlaces, isForMe, opening, shownState, slotRow, whereOf } from "../rows.js";
+import { audienceOf, footOf, freePlaces, isForMe, opening, shownState, slotRow, whereOf } from "../rows.js";
 import { LiveSlots, readAll } from "../store.js";
 import { dayOf, deviceZone, durationOf, listOf, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf, weekdayOf, zoneText } from "../text.js";
 
@@ -177,7 +177,7 @@ export function openSlot(part) {
       if (group === "*") return t("slot.limitEach", { count: limit });
       return t(group.endsWith("*") ? "slot.limitBegins" : "slot.limit", { group: group.replace(/\*$/, ""), count: limit });
     };
-    const groups = (campaign?.eligibleGroups ?? []).map((/** @type {string[]} */ set) => set.join(", ")).join(" · ");
+    const groups = audienceOf(campaign);
     return [
       Boolean(groups) && [t("slot.for"), groups],
       shown.length > 0 && [t("slot.limits"), h("ul", null, shown.map((/** @type {any} */ each) => h("li", null, text(each))))],

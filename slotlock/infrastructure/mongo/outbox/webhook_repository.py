@@ -11,7 +11,7 @@ The secrets are stored as they are: the sender signs with them.
 import logging
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from bson import ObjectId
 from pymongo import ReturnDocument
@@ -43,6 +43,8 @@ from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.tasks import Signal
 
 log = logging.getLogger("slotlock.outbox")
+
+Value = TypeVar("Value")
 
 PARTIAL_WEBHOOK = {"partialFilterExpression": {"data.webhook": {"$exists": True}}}
 DELIVERY_INDEXES = indexes_of(
@@ -111,7 +113,7 @@ class WebhookRepository:
     async def find(self, webhook_id: WebhookId) -> Webhook | None:
         """Return a webhook, if it exists."""
         found = await self._webhooks.find_one({"_id": ObjectId(webhook_id)})
-        return _to_webhook(found) if found else None
+        return to_webhook(found) if found else None
 
     async def find_all(self, *, enabled_only: bool = False) -> list[Webhook]:
         """Return all webhooks, or those that are not disabled, the oldest first.
@@ -122,7 +124,7 @@ class WebhookRepository:
         webhooks = list[Webhook]()
         async for document in self._webhooks.find(query, sort=[("_id", 1)]):
             try:
-                webhooks.append(_to_webhook(document))
+                webhooks.append(to_webhook(document))
             except READ_ERRORS as error:
                 if document["_id"] not in self._unreadable:
                     self._unreadable.add(document["_id"])
@@ -215,33 +217,43 @@ def _to_document(webhook: Webhook) -> Document:
     }
 
 
-def _to_webhook(document: Mapping[str, Any]) -> Webhook:
+def to_webhook(document: Mapping[str, Any]) -> Webhook:
+    """Return the webhook of a document. Raises: READ_ERRORS."""
     find, known = document.get, {event.value for event in WebhookEvent}
+    campaign = _optional(ObjectId, find("campaign"))
     return Webhook(
         WebhookId(str(document["_id"])),
-        document["url"],
+        _require(str, document["url"]),
         # An event of a newer version is left to its processes.
         tuple(WebhookEvent(event) for event in document["events"] if event in known),
-        CampaignId(str(document["campaign"])) if "campaign" in document else None,
-        UserId(str(document["createdBy"])),
-        _to_time(document["createdAt"]),
-        _to_time(document["enabledAt"]),
+        CampaignId(str(campaign)) if campaign else None,
+        UserId(str(_require(ObjectId, document["createdBy"]))),
+        _require(datetime, document["createdAt"]),
+        _require(datetime, document["enabledAt"]),
         tuple(
-            WebhookSecret(each["text"], each["expiresAt"], each.get("keyId"))
+            WebhookSecret(
+                _require(str, each["text"]),
+                _optional(datetime, each["expiresAt"]),
+                each.get("keyId"),
+            )
             for each in document["secrets"]
         ),
-        find("disabledAt"),
-        find("disabledReason"),
-        find("failingSince"),
+        _optional(datetime, find("disabledAt")),
+        _optional(str, find("disabledReason")),
+        _optional(datetime, find("failingSince")),
         find("requestHash"),
     )
 
 
-def _to_time(value: object) -> datetime:
-    """Return a time, with which others are compared. Raises: TypeError."""
-    if not isinstance(value, datetime):
-        raise TypeError(f"{value!r} is no time")
+def _require(type_: type[Value], value: object) -> Value:
+    """Return a value of this type: others fail where it is shown. Raises: TypeError."""
+    if not isinstance(value, type_):
+        raise TypeError(f"{value!r} is no {type_.__name__}")
     return value
+
+
+def _optional(type_: type[Value], value: object) -> Value | None:
+    return None if value is None else _require(type_, value)
 
 
 def _to_delivery(document: Mapping[str, Any]) -> WebhookDelivery:

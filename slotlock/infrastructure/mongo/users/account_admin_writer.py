@@ -205,14 +205,24 @@ class AccountAdminWriter:
 
     @limited
     async def end_sessions(
-        self, user_id: UserId, by: UserId, now: datetime, end_links_since: datetime | None
+        self,
+        user_id: UserId,
+        by: UserId,
+        now: datetime,
+        end_links_since: datetime | None,
+        *,
+        end_calendar_feed: bool = False,
     ) -> EndedAccess:
         """End all sessions of a user, and linked sign-ins as in `end_links`. Return what ended."""
+        feed: Document = {"_id": ObjectId(user_id), "calendar": {"$exists": end_calendar_feed}}
         note = AuditNote(now, by, AuditAction.SESSIONS_ENDED, (), user_ids=(user_id,))
 
         async def write(session: AsyncClientSession) -> EndedAccess:
             ended = await end_all_sessions(self._database, user_id, session)
-            await insert_notes(self._database, [note] if ended else [], session)
+            end_feed = {"$unset": {"calendar": ""}}
+            feeds = await self._users.update_one(feed, end_feed, session=session)
+            has_ended = bool(ended or feeds.modified_count)
+            await insert_notes(self._database, [note] * has_ended, session)
             links = await end_links(self._database, [user_id], end_links_since, by, now, session)
             return EndedAccess(ended, links)
 

@@ -343,21 +343,30 @@ class CalendarTokenRepository:
 
     def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
         self.limiter = limiter
+        self._database = database
         self._users = database["users"]
 
     @limited
     async def save(self, user_id: UserId, token_hash: str, now: datetime) -> None:
-        """Replace the user's token. A write that arrives late replaces no newer token.
+        """Replace the user's token, with a note. A write that arrives late replaces no newer token.
 
         Nothing is written after a claim or an erasure, which ended the session and the token.
         """
         has_way_in = [{"withoutPassword": None}, {"identities.key": {"$exists": True}}]
         user: Document = {"_id": ObjectId(user_id), "erasedAt": None, "$or": has_way_in}
         change = {"$set": {"calendar": {"hash": token_hash, "at": now}}}
+        action = AuditAction.CALENDAR_FEED_CREATED
+        note, unchanged = AuditNote(now, user_id, action, (), user_ids=(user_id,)), user
+
+        async def write(session: AsyncClientSession) -> bool:
+            done = await self._users.update_one(unchanged, change, session=session)
+            await insert_notes(self._database, [note] * done.matched_count, session)
+            return bool(done.matched_count)
+
         # A retry means that a concurrent change of the token was written, so the loop ends.
         while found := await self._users.find_one(user, {"calendar.hash": 1}):
             unchanged = {**user, "calendar.hash": found.get("calendar", {}).get("hash")}
-            if (await self._users.update_one(unchanged, change)).matched_count:
+            if await in_transaction(self._database, write):
                 return
 
     @limited

@@ -174,9 +174,13 @@ class UserImportWriter:
 
     @limited_listing
     async def find_groups(self) -> list[str]:
-        """Return the groups of all users."""
+        """Return the groups of all users, and those that campaigns are for or limit."""
         # The index has null for a user without groups.
         found: list[str] = await self._users.distinct("groups", {"groups": {"$gt": ""}})
+        campaigns = self._database["campaigns"]
+        found += await campaigns.distinct("terms.groupLimits.group")
+        for groups in await campaigns.distinct("terms.eligibleGroups"):
+            found += groups
         return found
 
     @limited_listing

@@ -8,8 +8,9 @@ from aiohttp import web
 from bson import ObjectId
 
 from slotlock.domain.notifications.outbox import Channel, OutboxState
-from slotlock.domain.notifications.webhooks import Webhook
+from slotlock.domain.notifications.webhooks import Webhook, WebhookNotFound
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.outbox.outbox_repository import UNREADABLE_DELAY, OutboxFilter
 from slotlock.services.notifications import outbox_sender, webhook_admin, webhook_sender
 from slotlock.services.notifications.outbox_retry import retry_entry
@@ -188,12 +189,17 @@ async def test_a_receiver_that_asks_for_a_pause_gets_one_of_a_minute_at_most(
 async def test_a_webhook_that_cannot_be_read_holds_up_no_other(
     hooks: WebhookScene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    damaged, _ = await hooks.create()
-    no_time, _ = await hooks.create()
+    damages: list[Document] = [
+        {"$unset": {"secrets": ""}},
+        {"$set": {"secrets": [{"text": 7, "expiresAt": None}]}},
+        *({"$set": {name: "today"}} for name in ("enabledAt", "failingSince", "createdBy")),
+        {"$set": {"url": 7}},
+        {"$set": {"campaign": "7"}},
+    ]
+    damaged = [(await hooks.create())[0] for _ in damages]
     webhook, _ = await hooks.create()
-    webhooks = hooks.site.database["webhooks"]
-    await webhooks.update_one({"_id": ObjectId(damaged.id)}, {"$unset": {"secrets": ""}})
-    await webhooks.update_one({"_id": ObjectId(no_time.id)}, {"$set": {"enabledAt": "today"}})
+    for each, damage in zip(damaged, damages, strict=True):
+        await hooks.site.database["webhooks"].update_one({"_id": ObjectId(each.id)}, damage)
     slot_id = await hooks.site.insert_slot()
     async with hooks.reading():
         await hooks.site.book(slot_id, 0)
@@ -201,8 +207,11 @@ async def test_a_webhook_that_cannot_be_read_holds_up_no_other(
     listed = await webhook_admin.list_all(hooks.site.services, hooks.admin)
     assert [each.id for each in listed] == [webhook.id]
     assert [each.message[:40] for each in caplog.records] == [
-        f"could not read webhook {each.id}"[:40] for each in (damaged, no_time)
+        f"could not read webhook {each.id}"[:40] for each in damaged
     ]
+    for each in damaged:
+        outcome = await webhook_admin.delete(hooks.site.services, each.id, hooks.admin)
+        assert outcome == WebhookNotFound()
 
 
 async def test_lists_leave_out_what_cannot_be_read(

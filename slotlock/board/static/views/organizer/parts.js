@@ -1,7 +1,7 @@
 // @ts-check
 /** Parts that several views for organizers show: tables, how full a course is, the zone of its times, choices. */
 import { h, redraw, svg } from "../../kernel.js";
-import { button, field } from "../../parts.js";
+import { button, field, notice } from "../../parts.js";
 import { deviceZone, t } from "../../text.js";
 
 /** Return a heading with a count. @param {string} text @param {string | null} count */
@@ -12,6 +12,11 @@ export function withCount(text, count) {
 /** Return a button that opens something and closes it again. @param {any} content @param {any} isOpen @param {() => void} onclick @param {string} [kind] */
 export function toggleButton(content, isOpen, onclick, kind = "second") {
   return button(kind, content, onclick, { "aria-expanded": String(Boolean(isOpen)) });
+}
+
+/** Say which groups may be one. @param {string[][]} found */
+export function similarGroups(found) {
+  return found.map((each) => notice("", "warning", t("people.similarGroups", { groups: each.join(", ") })));
 }
 
 /** Return the head of a column. @param {any} content @param {string | null} [kind] */

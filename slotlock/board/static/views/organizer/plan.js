@@ -5,7 +5,7 @@ import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, hidden, icon, section } from "../../parts.js";
-import { whereOf } from "../../rows.js";
+import { audienceOf, whereOf } from "../../rows.js";
 import { oneAtATime } from "../../store.js";
 import { deviceZone, number, shortOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
@@ -17,7 +17,7 @@ import { copyForm, copyPanel } from "./forms/copy.js";
 import { exportButtons } from "./forms/exports.js";
 import { limitTexts } from "./forms/limits.js";
 import { shortWhenOf, whenOf } from "./forms/localtime.js";
-import { column, countCell, table, toggleButton, withCount, zoneNote } from "./parts.js";
+import { column, countCell, similarGroups, table, toggleButton, withCount, zoneNote } from "./parts.js";
 import { courseCount, readChecks } from "./readiness.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 
@@ -140,7 +140,7 @@ export function openPlan(campaignId) {
   }
 
   function head() {
-    const limits = [campaign.maxBookings && t("plan.atMost", { count: campaign.maxBookings }), campaign.forbidOverlap && t("plan.noOverlap"), campaign.admission === "QUEUE_ONLY" && t("plan.queue"), ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })), campaign.eligibleGroups.length > 0 && t("plan.for", { groups: campaign.eligibleGroups.map((/** @type {string[]} */ set) => set.join(", ")).join(" · ") })];
+    const limits = [campaign.maxBookings && t("plan.atMost", { count: campaign.maxBookings }), campaign.forbidOverlap && t("plan.noOverlap"), campaign.admission === "QUEUE_ONLY" && t("plan.queue"), ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })), audienceOf(campaign) && t("plan.for", { groups: audienceOf(campaign) })];
     const times = t("orga.times", { opens: whenOf(campaign.opensAt, zone()), closes: whenOf(campaign.closesAt, zone()) });
     return [
       h(
@@ -157,6 +157,7 @@ export function openPlan(campaignId) {
           campaign.published ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor")) : actions.button("publish", "", [t("plan.publish")], publish)),
       ),
       actions.problem("publish"),
+      similarGroups(campaign.similarGroups),
       panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { onsubmit: saveSettings, oncancel: () => show("settings") }),
     ];
   }

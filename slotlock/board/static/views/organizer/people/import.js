@@ -6,6 +6,7 @@ import { askOnce, button, icon, notice, section } from "../../../parts.js";
 import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post } from "../files.js";
 import { answer, why } from "../forms/actions.js";
+import { similarGroups } from "../parts.js";
 import { about, back, messageOf, userLink } from "./parts.js";
 import { isWorkbook, workbookToCsv } from "./xlsx.js";
 
@@ -139,7 +140,7 @@ export function openImport() {
         : notice("yours", "tick", t("people.imported", { name: file?.name }), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
       counts(),
       ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: ignoredColumns.join(", ") })),
-      report.similarGroups.map((/** @type {string[]} */ each) => notice("", "warning", t("people.similarGroups", { groups: each.join(", ") }))),
+      similarGroups(report.similarGroups),
       selfRegistered.length > 0 && registeredPart(),
       leavers.length > 0 && leaversPart(),
       dryRun && (changes

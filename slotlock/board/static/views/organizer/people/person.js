@@ -9,6 +9,7 @@ import { dayOf, deviceZone, t } from "../../../text.js";
 import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
+import { similarGroups } from "../parts.js";
 import { back, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
 
 const ROLES = ["MEMBER", "ORGANIZER", "ADMIN"];
@@ -184,6 +185,7 @@ export function openPerson(userId) {
       back(),
       h("div", { class: "top" }, h("h1", null, user.name), h("p", { class: "row" }, personTags(user))),
       user.emailUndeliverableSince && notice("stop", "warning", t("people.undeliverableSince", { day: dayOf(user.emailUndeliverableSince, deviceZone) })),
+      similarGroups(user.similarGroups),
       site.sendsMail && h("p", null, h("a", { href: `#/mail/${user.id}` }, t("people.mails"))),
       mayChange
         ? [
