@@ -32,7 +32,7 @@ from slotlock.domain.draws.draw import (
     with_root,
     with_seed,
 )
-from slotlock.domain.draws.drawing import DrawnEntry, draw_places, given_places
+from slotlock.domain.draws.drawing import DrawnEntry, draw_places
 from slotlock.domain.draws.measures import DrawMeasures, measure
 from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.value_object import value_object
