@@ -138,6 +138,7 @@ async def _seed(
     random, weights = Random(1), list(accumulate((n + 1) ** -SKEW for n in range(len(slot_ids))))
     wishes = [
         {
+            "draw": ObjectId(draw.id),
             "campaign": ObjectId(campaign_id),
             "users": [user["_id"]],
             "slots": [
@@ -150,7 +151,7 @@ async def _seed(
         }
         for n, user in enumerate(users)
     ]
-    for name, documents in (("users", users), ("wishes", wishes)):
+    for name, documents in (("users", users), ("draw_wishes", wishes)):
         for start in range(0, len(documents), BATCH_SIZE):
             await database[name].insert_many(documents[start : start + BATCH_SIZE])
     return draw

@@ -183,6 +183,8 @@ export type RefusalCode =
   | 'CLOSED'
   /** Members can no longer cancel or move the booking. Organizers still can. */
   | 'CUTOFF_PASSED'
+  /** A draw opens only after all that follows from the former one is done (`isWritten`). */
+  | 'DRAW_ACTIVE'
   /** The campaign does not exist, or has no draw, or none that goes on. */
   | 'DRAW_NOT_FOUND'
   /** Until the result of the draw is published, only organizers book, and nobody waits. */

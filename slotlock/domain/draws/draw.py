@@ -5,7 +5,7 @@ Every step is an act that is recorded with its time and organizer. No act is eve
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
@@ -29,6 +29,8 @@ NOTED_SETTINGS = {
     "leftoversOpenAt": "leftovers_open_at",
     "joinsWaitlists": "joins_waitlists",
 }
+# How long a draw that replaces another one collects wishes at least.
+REOPENED_FOR = timedelta(days=1)
 MAX_WISHES = 50
 MAX_SEED_LENGTH = 500
 MAX_REASON_LENGTH = 500
@@ -109,6 +111,11 @@ class Draw:
         return self.state in (DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN)
 
     @property
+    def is_over(self) -> bool:
+        """Whether a further draw may open: the server does nothing more for this one."""
+        return self.is_written or self.state is DrawState.SUPERSEDED
+
+    @property
     def is_public(self) -> bool:
         """Whether everybody sees its seed and result."""
         return self.state in (DrawState.PUBLISHED, DrawState.SUPERSEDED)
@@ -132,6 +139,13 @@ class WrongDrawState:
     state: DrawState = shown("The state of the draw.")
 
 
+@refusal(message="The server is still booking the places of the former draw.")
+class DrawActive:
+    """A draw opens only after all that follows from the former one is done (`isWritten`)."""
+
+    campaign_id: CampaignId = shown(SENT_ID)
+
+
 @refusal(
     message="Slots have fewer free places than the draw needs. Free them, or replace the draw."
 )
@@ -144,7 +158,9 @@ class DrawOutdated:
     slot_ids: tuple[SlotId, ...] = shown("The slots with too few free places, at most 100.")
 
 
-DrawRefusal = DrawNotFound | WrongDrawState | DrawOutdated | CampaignBusy | InvalidInput
+DrawRefusal = (
+    DrawNotFound | WrongDrawState | DrawActive | DrawOutdated | CampaignBusy | InvalidInput
+)
 
 
 def open_draw(
@@ -159,6 +175,16 @@ def open_draw(
     act = DrawAct(now, by, DrawState.COLLECTING)
     supersedes = former.id if former else None
     return Draw(draw_id, campaign_id, settings, (act,), supersedes=supersedes)
+
+
+def reopened(settings: DrawSettings, now: datetime) -> DrawSettings:
+    """Return the settings of a draw that replaces one with these.
+
+    What is left opens at once if its time is over before the wishes are.
+    """
+    until, opens_at = max(settings.wishes_until, now + REOPENED_FOR), settings.leftovers_open_at
+    later = opens_at if opens_at is not None and opens_at > until else None
+    return replace(settings, wishes_until=until, leftovers_open_at=later)
 
 
 def validate_settings(
@@ -180,8 +206,10 @@ def validate_settings(
     return InvalidInput(found) if found else None
 
 
-def configure(draw: Draw, settings: DrawSettings) -> Draw | WrongDrawState:
+def configure(draw: Draw, settings: DrawSettings) -> Draw | WrongDrawState | DrawActive:
     """Return the draw with other settings; only while it collects wishes."""
+    if draw.state is DrawState.PUBLISHED:
+        return DrawActive(draw.campaign_id)
     if draw.state is not DrawState.COLLECTING:
         return WrongDrawState(draw.state)
     return _changed(replace(draw, settings=settings))

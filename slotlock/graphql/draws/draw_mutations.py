@@ -122,7 +122,8 @@ class DrawMutations:
 
     @CHANGE_DRAW.mutation(
         "Open the draw of a campaign, or change one that collects wishes. From then on only "
-        "organizers book in the campaign, until the result is published. Organizers only."
+        "organizers book in the campaign, until the result is published. Fails with `DrawActive` "
+        "until a published draw `isWritten`. Organizers only."
     )
     async def configure_draw(self, info: Info, input: ConfigureDrawArgument) -> object:
         organizer, parsed = _organizer_and_id(info, input.campaign_id)

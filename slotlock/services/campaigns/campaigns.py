@@ -74,22 +74,32 @@ async def edit(
         before = await services.campaigns.find(campaign_id)
         if before is None:
             return CampaignNotFound(campaign_id)
-        now = services.now()
-        outcome = edit_campaign(before, changes, now)
-        if isinstance(outcome, InvalidInput):
-            return outcome
-        if outcome.campaign == before:
-            # The process that wrote these terms may still be copying them, or have crashed.
-            await _propagate_terms(services, before)
-            return outcome
-        note = note_campaign_change(before, outcome.campaign, organizer_id, now)
-        if await services.campaigns.update(before, outcome.campaign, now, note):
-            with after_write():
-                await _propagate_terms(services, outcome.campaign)
-                if outcome.campaign.terms.published and not before.terms.published:
-                    await services.campaigns.warm_cache(outcome.campaign)
+        outcome = await edit_unless_changed(services, before, changes, organizer_id)
+        if outcome is not None:
             return outcome
     return CampaignBusy(RETRY_AFTER_MS)
+
+
+async def edit_unless_changed(
+    services: Services, before: Campaign, changes: CampaignPatch, organizer_id: UserId
+) -> CampaignSaved | InvalidInput | None:
+    """Do what `edit` does; return None if the campaign has changed since it was read."""
+    now = services.now()
+    outcome = edit_campaign(before, changes, now)
+    if isinstance(outcome, InvalidInput):
+        return outcome
+    if outcome.campaign == before:
+        # The process that wrote these terms may still be copying them, or have crashed.
+        await _propagate_terms(services, before)
+        return outcome
+    note = note_campaign_change(before, outcome.campaign, organizer_id, now)
+    if not await services.campaigns.update(before, outcome.campaign, now, note):
+        return None
+    with after_write():
+        await _propagate_terms(services, outcome.campaign)
+        if outcome.campaign.terms.published and not before.terms.published:
+            await services.campaigns.warm_cache(outcome.campaign)
+    return outcome
 
 
 async def delete(

@@ -3,13 +3,18 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import without_expired
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContext, UserContexts
-from slotlock.domain.campaigns.campaign import Campaign, CampaignBusy, CampaignPatch
+from slotlock.domain.campaigns.campaign import (
+    Campaign,
+    CampaignBusy,
+    CampaignNotFound,
+    CampaignPatch,
+    CampaignSaved,
+)
 from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.draws import closing
 from slotlock.domain.draws.basis import DrawBasis, DrawId, DrawMethod, root_of
@@ -27,6 +32,7 @@ from slotlock.domain.draws.draw import (
     note_draw_change,
     open_draw,
     publish,
+    reopened,
     supersede,
     validate_settings,
     with_root,
@@ -44,13 +50,12 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
+from slotlock.services.draws.wishes import copy_wishes
 
 CONTEXT_BATCH_SIZE = 2_000
 MAX_LISTED = 100
 # Drawing for 20,000 users takes seconds, and only organizers and readers of records wait for it.
 LONG_READ_S = 30.0
-# How long a draw that replaces another one collects wishes at least.
-REOPENED_FOR = timedelta(days=1)
 
 
 @value_object
@@ -85,22 +90,49 @@ async def configure_draw(
         if problem := validate_settings(settings, campaign.terms.closes_at, now):
             return problem
         before = await services.draws.find_latest(campaign_id)
-        if before is None or not before.is_active:
-            after = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now, before)
-            note = note_draw_change(None, after, caller.user_id, now)
-            is_saved = await services.draws.insert(after, note)
+        after = None if before is None or before.is_over else configure(before, settings)
+        if after is not None and not isinstance(after, Draw):
+            return after
+        if refusal := await _admit_by_draw(services, campaign_id, caller.user_id):
+            return refusal
+        if before is None or after is None:
+            after, is_saved = await _open(services, caller, campaign_id, settings, before)
         else:
-            changed = configure(before, settings)
-            if not isinstance(changed, Draw):
-                return changed
-            after = changed
             note = note_draw_change(before, after, caller.user_id, now)
             is_saved = await services.draws.update(before, after, note)
         if is_saved:
-            patch = CampaignPatch(admission=SlotAdmission.DRAW)
-            await campaigns.edit(services, campaign_id, patch, caller.user_id)
             return after
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def _admit_by_draw(
+    services: Services, campaign_id: CampaignId, by: UserId
+) -> DrawRefusal | None:
+    """Let only organizers book in a campaign from now on; return why that is not possible."""
+    patch = CampaignPatch(admission=SlotAdmission.DRAW)
+    edited = await campaigns.edit(services, campaign_id, patch, by)
+    if isinstance(edited, CampaignNotFound):
+        return DrawNotFound(campaign_id)
+    return None if isinstance(edited, CampaignSaved) else edited
+
+
+async def _open(
+    services: Services,
+    caller: Caller,
+    campaign_id: CampaignId,
+    settings: DrawSettings,
+    former: Draw | None,
+) -> tuple[Draw, bool]:
+    """Open a draw, which begins with the wishes of one that it replaces.
+
+    Return it, and whether no other one was opened in the meantime.
+    """
+    now = services.now()
+    draw = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now, former)
+    if former is not None and former.state is DrawState.SUPERSEDED:
+        await copy_wishes(services, former, draw)  # nobody reads them before the draw is there
+    note = note_draw_change(None, draw, caller.user_id, now)
+    return draw, await services.draws.insert(draw, note)
 
 
 async def close_wishes(
@@ -151,7 +183,7 @@ async def read_basis(services: Services, draw: Draw) -> ClosedWishes | None:
     if campaign is None:
         return None
     now = services.now()
-    wishes = await services.wishes.find_all(draw.campaign_id)
+    wishes = await services.wishes.find_all(draw.id)
     user_ids = sorted({user_id for each in wishes for user_id in each.user_ids})
     states = await load_states(services, campaign)
     users = await _load_contexts(services, states, user_ids)
@@ -300,6 +332,7 @@ async def supersede_draw(
     services: Services, caller: Caller, campaign_id: CampaignId, reason: str
 ) -> Draw | DrawRefusal:
     """Replace a draw by one that collects wishes again; the record of the old one stays public."""
+    allow_wait(LONG_READ_S)
     for _ in attempts():
         before = await services.draws.find_latest(campaign_id)
         if before is None:
@@ -315,11 +348,9 @@ async def supersede_draw(
             if not await services.draws.update(before, after, note):
                 continue
             old = after
-        until = max(old.settings.wishes_until, now + REOPENED_FOR)
-        settings = replace(old.settings, wishes_until=until)
-        new = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now, old)
-        note = note_draw_change(None, new, caller.user_id, now)
-        if await services.draws.insert(new, note):
+        settings = reopened(old.settings, now)
+        new, is_saved = await _open(services, caller, campaign_id, settings, old)
+        if is_saved:
             return new
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
 

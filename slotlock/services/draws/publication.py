@@ -22,7 +22,7 @@ from slotlock.domain.booking.booking_refusals import (
 )
 from slotlock.domain.booking.decision import Decision, LoadedState, refuse
 from slotlock.domain.booking.rules.book import BookingRequest, book
-from slotlock.domain.campaigns.campaign import CampaignPatch
+from slotlock.domain.campaigns.campaign import CampaignPatch, CampaignSaved
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.draws.basis import pseudonym_of
 from slotlock.domain.draws.draw import Draw, written
@@ -33,6 +33,7 @@ from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.draws.draw_repository import NotBooked, StoredEntry
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.services.booking.waitlist import JoinWaitlist
@@ -103,7 +104,8 @@ async def finish_publication(services: Services, draw: Draw) -> None:
 
     It can be repeated after a crash.
     """
-    if draw.seed is None or draw.root is None:
+    by = draw.acts[-1].by
+    if draw.seed is None or draw.root is None or by is None:
         return
     basis = await services.draws.load_basis(draw)
     drawn = await asyncio.to_thread(draw_places, basis, draw.root, draw.seed.text)
@@ -114,7 +116,7 @@ async def finish_publication(services: Services, draw: Draw) -> None:
         await _join_waitlists(services, drawn, entries)
     if services.sends_mail:
         await _insert_mails(services, draw, entries)
-    await _open_campaign(services, draw)
+    await _open_campaign(services, draw, by)
     await services.draws.update(draw, written(draw))
 
 
@@ -126,21 +128,33 @@ async def _insert_mails(services: Services, draw: Draw, entries: Mapping[str, St
         await services.outbox.insert(mails, now)
 
 
-async def _open_campaign(services: Services, draw: Draw) -> None:
-    """Let everybody book what is left, from the time of the settings on or as the campaign says."""
-    campaign = await services.campaigns.find(draw.campaign_id)
+async def _open_campaign(services: Services, draw: Draw, by: UserId) -> None:
+    """Let everybody book what is left, from the time of the settings on or as the campaign says.
+
+    Once the draw is written, the campaign may be that of a further one, and does not change.
+
+    Raises:
+        TimeoutError: others changed the campaign meanwhile. The worker tries it again.
+    """
     opens_at = draw.settings.leftovers_open_at
-    if campaign is None or campaign.terms.admission is not SlotAdmission.DRAW:
-        return
-    is_possible = opens_at is not None and opens_at < campaign.terms.closes_at
-    patch = CampaignPatch(
-        admission=SlotAdmission.ANY,
-        opens_at=opens_at if is_possible and opens_at else UNCHANGED,
-        allow_past=True,
-    )
-    by = draw.acts[-1].by
-    if by is not None:
-        await campaigns.edit(services, draw.campaign_id, patch, by)
+    for _ in attempts():
+        campaign = await services.campaigns.find(draw.campaign_id)
+        if campaign is None or campaign.terms.admission is not SlotAdmission.DRAW:
+            return
+        # Read after the campaign: a further draw that opens since then changes its version.
+        current = await services.draws.find(draw.id)
+        if current is None or current.is_written:
+            return
+        is_possible = opens_at is not None and opens_at < campaign.terms.closes_at
+        patch = CampaignPatch(
+            admission=SlotAdmission.ANY,
+            opens_at=opens_at if is_possible and opens_at else UNCHANGED,
+            allow_past=True,
+        )
+        outcome = await campaigns.edit_unless_changed(services, campaign, patch, by)
+        if isinstance(outcome, CampaignSaved):
+            return
+    raise TimeoutError("the campaign of a draw keeps changing, or cannot be opened")
 
 
 async def _join_waitlists(

@@ -2,12 +2,15 @@
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.closing import Wishes
 from slotlock.domain.draws.draw import (
     MAX_WISHES,
+    Draw,
     DrawNotFound,
     DrawState,
     WrongDrawState,
@@ -55,17 +58,27 @@ async def set_wishes(
     users = await _users(services, caller, team_id)
     if users is None:
         return InvalidInput((FieldProblem("teamId", ProblemCode.NOT_IN_TEAM.problem()),))
-    wishes = Wishes(users, tuple(slot_ids), secrets.token_hex(SALT_BYTES), caller.user_id, now)
+    wishes = Wishes(users, tuple(slot_ids), _new_salt(), caller.user_id, now)
     if not slot_ids:
-        await services.wishes.delete(campaign_id, caller.user_id)
-    elif not await services.wishes.save(campaign_id, wishes):
+        await services.wishes.delete(draw.id, caller.user_id)
+    elif not await services.wishes.save(draw, wishes):
         problem = ProblemCode.WISHES_ELSEWHERE.problem()
         return InvalidInput((FieldProblem("teamId", problem),))
     # A closing that began after this read finds the wishes. One that began before may have not.
     after = await services.draws.find(draw.id)
     if after is None or after.state is not DrawState.COLLECTING:
         return WrongDrawState(DrawState.CLOSED)
-    return WishesSaved(await services.wishes.find(campaign_id, caller.user_id))
+    return WishesSaved(await services.wishes.find(draw.id, caller.user_id))
+
+
+async def copy_wishes(services: Services, former: Draw, draw: Draw) -> None:
+    """Let a draw begin with the wishes of another one, under new pseudonyms."""
+    found = await services.wishes.find_all(former.id)
+    await services.wishes.insert(draw, [replace(each, salt=_new_salt()) for each in found])
+
+
+def _new_salt() -> str:
+    return secrets.token_hex(SALT_BYTES)
 
 
 async def _slots_problem(
@@ -99,16 +112,17 @@ async def _users(
 
 
 async def my_wishes(services: Services, caller: Caller, campaign_id: CampaignId) -> Wishes | None:
-    """Return the wishes that the caller has, alone or with a team."""
-    return await services.wishes.find(campaign_id, caller.user_id)
+    """Return the wishes that the caller has in the latest draw, alone or with a team."""
+    draw = await services.draws.find_latest(campaign_id)
+    return await services.wishes.find(draw.id, caller.user_id) if draw else None
 
 
-async def find_changeable(services: Services, user_id: UserId) -> Sequence[CampaignId]:
-    """Return the campaigns whose draw still collects wishes, in which a user has some.
+async def find_changeable(services: Services, user_id: UserId) -> Sequence[DrawId]:
+    """Return the draws that still collect wishes, in which a user has some.
 
     Those with a team count, too.
     """
-    return await services.draws.find_collecting(await services.wishes.find_campaigns(user_id))
+    return await services.draws.find_collecting(await services.wishes.find_draws(user_id))
 
 
 async def wish_statistics(
@@ -118,4 +132,4 @@ async def wish_statistics(
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not (caller.is_organizer or draw.settings.shows_demand):
         return None
-    return await services.wishes.count_by_slot(campaign_id)
+    return await services.wishes.count_by_slot(draw.id)

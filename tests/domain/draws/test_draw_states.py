@@ -26,6 +26,7 @@ from slotlock.domain.draws.draw import (
     configure,
     open_draw,
     publish,
+    reopened,
     supersede,
     with_root,
     with_seed,
@@ -105,6 +106,14 @@ def test_a_seed_is_never_replaced_and_every_act_is_recorded() -> None:
     ]
     assert superseded.acts[-1].reason == "too few places"
     assert isinstance(supersede(drawn, " ", OLGA, NOW), InvalidInput)
+
+
+def test_a_draw_that_replaces_another_one_collects_wishes_for_a_day_before_what_is_left_opens() -> (
+    None
+):
+    for opens_at, later in ((NOW + HOUR, None), (NOW + 25 * HOUR, NOW + 25 * HOUR), (None, None)):
+        again = reopened(replace(SETTINGS, leftovers_open_at=opens_at), NOW)
+        assert (again.wishes_until, again.leftovers_open_at) == (NOW + 24 * HOUR, later)
 
 
 def test_users_enter_wishes_until_the_draw_closes_or_the_time_is_over() -> None:

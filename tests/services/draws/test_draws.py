@@ -19,6 +19,7 @@ from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import book
 from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.campaigns.campaign import (
+    CampaignBusy,
     CampaignDeleted,
     CampaignDraft,
     CampaignPatch,
@@ -28,6 +29,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmis
 from slotlock.domain.draws.basis import DrawId, DrawMethod, time_text
 from slotlock.domain.draws.draw import (
     Draw,
+    DrawActive,
     DrawOutdated,
     DrawSettings,
     DrawState,
@@ -113,6 +115,19 @@ class Scene:
     def run(self, step: Coroutine[Any, Any, Result]) -> Result:
         """Run a step in the loop of the services."""
         return self.pair.runner.run(step)
+
+    def open_draw(self) -> Any:
+        """Open another draw."""
+        settings = DrawSettings(DrawMethod.ROUNDS, self.pair.clock() + HOUR)
+        return self.run(
+            draws.configure_draw(self.services, self.organizer, self.campaign_id, settings)
+        )
+
+    def is_open_to_all(self) -> bool:
+        """Return whether everybody books in the campaign."""
+        campaign = self.run(self.services.campaigns.find(self.campaign_id))
+        assert campaign is not None
+        return campaign.terms.admission is SlotAdmission.ANY
 
     def wish(self, member: Caller, *ranks: int) -> Any:
         """Set the wishes of a member to the slots with these numbers."""
@@ -424,7 +439,7 @@ def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_ag
                 Write(repository, "set_written"),
                 Write(publication, "run_with_lock", joins),
                 Write(outbox, "insert"),
-                Write(campaigns, "edit"),
+                Write(campaigns, "edit_unless_changed"),
                 Write(repository, "update"),
             ],
         ),
@@ -482,7 +497,7 @@ def test_a_process_that_dies_before_the_campaign_is_opened_leaves_it_to_the_work
 ) -> None:
     scene.close()
     scene.draw()
-    with killed_at(Write(campaigns, "edit"), monkeypatch, is_written=False):
+    with killed_at(Write(campaigns, "edit_unless_changed"), monkeypatch, is_written=False):
         scene.publish()
     scene.run(draw_worker.advance_draws(scene.pair.services[1]))
     campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
@@ -510,7 +525,7 @@ def test_cancelling_what_a_user_holds_leaves_the_wishes_of_teams_in_other_campai
     closed.close()
     held = scene.run(held_places.cancel_all(scene.services, ada.user_id, scene.organizer))
     assert held.wishes == 1
-    found = scene.pair.database["wishes"].find({"users": ObjectId(ben.user_id)})
+    found = scene.pair.database["draw_wishes"].find({"users": ObjectId(ben.user_id)})
     users = {str(each["campaign"]): [str(user) for user in each["users"]] for each in found}
     assert users == {
         scene.campaign_id: [ben.user_id],
@@ -550,8 +565,7 @@ def test_a_result_and_its_record_outlive_further_draws_the_slots_and_the_campaig
     before = result_and_record(scene, old.id, member)
     assert before[0]
     assert before == result_and_record(scene, old.id, None)
-    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR)
-    opened = scene.run(draws.configure_draw(scene.services, by, where, settings))
+    opened = scene.open_draw()
     assert isinstance(opened, Draw)
     assert (opened.state, opened.supersedes) == (DrawState.COLLECTING, old.id)
     assert (result_and_record(scene, old.id, None) == before) is finds_all
@@ -574,6 +588,119 @@ def test_a_result_and_its_record_outlive_further_draws_the_slots_and_the_campaig
         assert result_and_record(scene, old.id, viewer) == shown
     states = [each.state for each in scene.run(repository.find_all(scene.services.draws, where))]
     assert states == [DrawState.COLLECTING, DrawState.SUPERSEDED, DrawState.PUBLISHED]
+
+
+@pytest.mark.parametrize("wishes_of", ["the draw", "the campaign"])
+def test_a_further_draw_opens_after_the_former_is_written_and_counts_no_wishes_of_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, wishes_of: str
+) -> None:
+    services, where = scene.services, scene.campaign_id
+    scene.close()
+    scene.draw()
+    published = scene.run(draws.publish_draw(services, scene.organizer, where))
+    assert scene.open_draw() == DrawActive(where)
+    assert scene.run(services.draws.find_all(where)) == [published]
+    old = scene.publish()
+    assert len(scene.booked()) == 6
+    for member in scene.members:
+        scene.run(held_places.cancel_places(services, member.user_id, scene.organizer))
+    assert isinstance(scene.open_draw(), Draw)
+    assert not scene.is_open_to_all()
+    member = scene.members[0]
+    assert scene.run(wishes.my_wishes(services, member, where)) is None
+    assert scene.run(services.wishes.find_wished([where], member.user_id)) == {where}
+    if wishes_of == "the campaign":
+        find_all = type(services.wishes).find_all
+        monkeypatch.setattr(
+            type(services.wishes), "find_all", lambda repository, _: find_all(repository, old.id)
+        )
+    scene.close()
+    scene.draw()
+    scene.publish()
+    assert (scene.booked() == set()) is (wishes_of == "the draw")
+
+
+@pytest.mark.parametrize("reads_draw", [True, False])
+def test_a_late_worker_opens_no_campaign_in_the_middle_of_a_further_draw(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, reads_draw: bool
+) -> None:
+    """Stop a worker before its last write, while another one ends and a further draw opens."""
+    scene.close()
+    scene.draw()
+    published = scene.run(draws.publish_draw(scene.services, scene.organizer, scene.campaign_id))
+    assert isinstance(published, Draw)
+    edit, repository = campaigns.edit_unless_changed, type(scene.services.draws)
+
+    async def edit_late(*arguments: Any) -> Any:
+        monkeypatch.setattr(campaigns, "edit_unless_changed", edit)
+        await publication.finish_publication(scene.pair.services[1], published)
+        settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR)
+        opened = await draws.configure_draw(
+            scene.services, scene.organizer, scene.campaign_id, settings
+        )
+        assert isinstance(opened, Draw)
+        if not reads_draw:
+            monkeypatch.setattr(repository, "find", read_once)
+        return await edit(*arguments)
+
+    async def read_once(*_: object) -> Draw:
+        return published
+
+    monkeypatch.setattr(campaigns, "edit_unless_changed", edit_late)
+    scene.run(publication.finish_publication(scene.services, published))
+    assert scene.is_open_to_all() is not reads_draw
+    scene.run(publication.finish_publication(scene.services, published))
+    assert scene.is_open_to_all() is not reads_draw
+
+
+def test_a_busy_campaign_gets_no_draw_and_is_opened_later(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.close()
+    scene.draw()
+
+    async def lose(*_: object) -> bool:
+        return False
+
+    with monkeypatch.context() as busy:
+        busy.setattr(type(scene.services.campaigns), "update", lose)
+        with pytest.raises(TimeoutError):
+            scene.publish()
+    assert scene.open_draw() == DrawActive(scene.campaign_id)
+    scene.run(draw_worker.advance_draws(scene.pair.services[1]))
+    assert scene.is_open_to_all()
+    before = scene.run(scene.services.draws.find_all(scene.campaign_id))
+    with monkeypatch.context() as busy:
+        busy.setattr(type(scene.services.campaigns), "update", lose)
+        assert isinstance(scene.open_draw(), CampaignBusy)
+    assert scene.run(scene.services.draws.find_all(scene.campaign_id)) == before
+    assert isinstance(scene.open_draw(), Draw)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_draw_that_replaces_another_one_starts_with_its_wishes_and_new_pseudonyms(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    def supersede() -> object:
+        return scene.run(
+            draws.supersede_draw(scene.services, scene.organizer, scene.campaign_id, "a reason")
+        )
+
+    def members_and_wishes() -> tuple[set[str], list[list[str]]]:
+        entries = list(scene.pair.database["draw_entries"].find({"root": scene.close().root}))
+        pseudonyms = {each["pseudonym"] for entry in entries for each in entry["members"]}
+        return pseudonyms, [entry["wishes"] for entry in entries]
+
+    pseudonyms, ranked = members_and_wishes()
+    if is_killed:
+        write = Write(type(scene.services.draws), "insert")
+        with killed_at(write, monkeypatch, is_written=False):
+            supersede()
+        assert isinstance(scene.open_draw(), Draw)
+    assert isinstance(supersede(), Draw)
+    others, again = members_and_wishes()
+    assert again == ranked
+    assert len(others | pseudonyms) == 2 * 6
 
 
 @dataclass
@@ -735,9 +862,9 @@ def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -
         )
         return scene.run(step)
 
-    alone = scene.run(scene.services.wishes.find(scene.campaign_id, ada.user_id))
+    alone = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
     assert isinstance(wish_as_team(), InvalidInput)
-    assert scene.run(scene.services.wishes.find(scene.campaign_id, ada.user_id)) == alone
+    assert scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id)) == alone
     assert scene.wish(ben) == WishesSaved(None)
     saved = wish_as_team()
     assert isinstance(saved, WishesSaved)

@@ -35,11 +35,11 @@ CLEARED_COLLECTIONS = (
     "campaigns",
     "draw_entries",
     "draw_slots",
+    "draw_wishes",
     "draws",
     "resources",
     "idempotency_records",
     "teams",
-    "wishes",
 )
 
 

@@ -259,19 +259,19 @@ async def run_draw_queries(repositories: Repositories) -> None:
     campaign_id, slot_id, now = new_campaign_id(), new_slot_id(), utc_now()
     draws, entries = repositories.draws, repositories.wishes
     own = Wishes((ADA,), (slot_id,), "salt", ADA, now)
-    assert await entries.save(campaign_id, own)
-    assert await entries.find(campaign_id, ADA) == own
-    assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
-    assert await entries.find_campaigns(ADA) == [campaign_id]
-    assert await entries.find_all(campaign_id) == [own]
-    assert await entries.count_by_slot(campaign_id) == [SlotDemand(slot_id, 1, 1)]
     settings = DrawSettings(DrawMethod.ROUNDS, now)
     draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now)
+    assert await entries.save(draw, own)
+    assert await entries.find(draw.id, ADA) == own
+    assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
+    assert await entries.find_draws(ADA) == [draw.id]
+    assert await entries.find_all(draw.id) == [own]
+    assert await entries.count_by_slot(draw.id) == [SlotDemand(slot_id, 1, 1)]
     note = note_draw_change(None, draw, CLEO, now)
     assert await draws.insert(draw, note)
     assert await draws.find_due(now) == {draw.id: draw.due_at}
     assert await draws.find_due(now, [draw.id]) == {}
-    assert await draws.find_collecting([campaign_id, new_campaign_id()]) == [campaign_id]
+    assert await draws.find_collecting([draw.id, new_draw_id()]) == [draw.id]
     terms = replace(build_terms(), campaign_id=campaign_id)
     slot, users = build_slot(1, id=slot_id, terms=terms), UserContexts({ADA: UserContext(ADA)})
     closed = close_wishes(draw, terms, [slot], users, [own], now)
@@ -291,11 +291,11 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.find_written(with_basis) == {slot_id}
     assert await draws.find_not_booked(with_basis) == lost
     await draws.end(draw.id)
-    assert await entries.delete(campaign_id, ADA)
-    for campaigns in ([campaign_id], None):
-        await entries.save(campaign_id, own)
-        await entries.remove_user(ADA, campaigns)
-        assert await entries.find_all(campaign_id) == []
+    assert await entries.delete(draw.id, ADA)
+    for of_draws in ([draw.id], None):
+        await entries.insert(draw, [own])
+        await entries.remove_user(ADA, of_draws)
+        assert await entries.find_all(draw.id) == []
 
 
 async def run_campaign_queries(repositories: Repositories) -> None:

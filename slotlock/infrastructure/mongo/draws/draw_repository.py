@@ -154,12 +154,12 @@ class DrawRepository:
         return [_to_draw(document) async for document in found]
 
     @limited
-    async def find_collecting(self, campaign_ids: Sequence[CampaignId]) -> list[CampaignId]:
-        """Return those of the campaigns whose draw collects wishes."""
-        campaigns = {"$in": [ObjectId(each) for each in campaign_ids]}
-        found = self._draws.find({"campaign": campaigns, "active": True})
+    async def find_collecting(self, draw_ids: Sequence[DrawId]) -> list[DrawId]:
+        """Return those of the draws that collect wishes."""
+        ids = {"$in": [ObjectId(each) for each in draw_ids]}
+        found = self._draws.find({"_id": ids, "active": True})
         draws = [_to_draw(document) async for document in found]
-        return [each.campaign_id for each in draws if each.state is DrawState.COLLECTING]
+        return [each.id for each in draws if each.state is DrawState.COLLECTING]
 
     @limited
     async def find(self, draw_id: DrawId) -> Draw | None:

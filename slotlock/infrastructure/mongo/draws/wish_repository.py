@@ -1,8 +1,8 @@
 """Stores the ranked wishes of users and teams.
 
-    wishes: {_id, campaign, users: [user], slots: [slot], salt, by, at}
+    draw_wishes: {_id, draw, campaign, users: [user], slots: [slot], salt, by, at}
 
-A unique index gives each user one document per campaign, also as a member of a team.
+A unique index gives each user one document per draw, also as a member of a team.
 """
 
 from collections.abc import Sequence
@@ -12,22 +12,26 @@ from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.closing import Wishes
+from slotlock.domain.draws.draw import Draw
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 
+BATCH_SIZE = 1_000
 WISH_INDEXES = indexes_of(
-    "wishes",
+    "draw_wishes",
     {
-        "users": ([("campaign", 1), ("users", 1)], {"unique": True}),
+        "users": ([("draw", 1), ("users", 1)], {"unique": True}),
         # For an erasure, and what a user exports.
         "user": ([("users", 1)], {}),
     },
 )
-UNIQUE_INDEX = "wishes.users"
+UNIQUE_INDEX = "draw_wishes.users"
 
 
 @value_object
@@ -40,78 +44,77 @@ class SlotDemand:
 
 
 class WishRepository:
-    """Stores what users wish for in the draw of a campaign."""
+    """Stores what users wish for in a draw."""
 
     def __init__(
         self, database: Database, limiter: ConcurrencyLimiter, required: RequiredIndexes
     ) -> None:
         self.limiter = limiter
         self._required = required
-        self._wishes = database["wishes"]
+        self._wishes = database["draw_wishes"]
 
     @limited
-    async def save(self, campaign_id: CampaignId, wishes: Wishes) -> bool:
+    async def save(self, draw: Draw, wishes: Wishes) -> bool:
         """Replace the wishes of exactly these users, whose salt does not change.
 
         Those of a team replace what the sender wished for alone. Return False if another member
         has wishes elsewhere, or a user who wishes alone has them with a team.
         """
         self._required.require(UNIQUE_INDEX)
-        users = [ObjectId(user_id) for user_id in sorted(wishes.user_ids)]
-        campaign, by = ObjectId(campaign_id), ObjectId(wishes.by)
-        new = {"salt": wishes.salt}
-        change = {
-            "slots": [ObjectId(slot_id) for slot_id in wishes.slot_ids],
-            "by": by,
-            "at": wishes.at,
-        }
+        document = _to_document(draw, wishes)
+        own, new, change = (
+            {name: document[name] for name in names}
+            for names in (("draw", "users"), ("campaign", "salt"), ("slots", "by", "at"))
+        )
         try:
-            query = {"campaign": campaign, "users": users}
-            await self._wishes.update_one(query, {"$set": change, "$setOnInsert": new}, upsert=True)
+            await self._wishes.update_one(own, {"$set": change, "$setOnInsert": new}, upsert=True)
         except DuplicateKeyError:
-            alone = {"campaign": campaign, "users": [by]}
+            alone = {**own, "users": [document["by"]]}
             try:
-                moved = {"$set": {**change, **new, "users": users}}
+                moved = {"$set": document}
                 return (await self._wishes.update_one(alone, moved)).matched_count == 1
             except DuplicateKeyError:
                 return False
         return True
 
     @limited
-    async def delete(self, campaign_id: CampaignId, user_id: UserId) -> bool:
+    async def insert(self, draw: Draw, wishes: Sequence[Wishes]) -> None:
+        """Insert the first wishes of a draw."""
+        self._required.require(UNIQUE_INDEX)
+        for batch in chunked(wishes, BATCH_SIZE):
+            await self._wishes.insert_many([_to_document(draw, each) for each in batch])
+
+    @limited
+    async def delete(self, draw_id: DrawId, user_id: UserId) -> bool:
         """Delete the wishes of a user and the team with whom they are. Return if there were any."""
-        query = {"campaign": ObjectId(campaign_id), "users": ObjectId(user_id)}
+        query = {"draw": ObjectId(draw_id), "users": ObjectId(user_id)}
         return (await self._wishes.delete_one(query)).deleted_count == 1
 
     @limited
-    async def remove_user(
-        self, user_id: UserId, campaign_ids: Sequence[CampaignId] | None = None
-    ) -> None:
-        """Remove a user from the wishes in these campaigns, or in all of them.
+    async def remove_user(self, user_id: UserId, draw_ids: Sequence[DrawId] | None = None) -> None:
+        """Remove a user from the wishes in these draws, or in all of them.
 
         The other members of a team have their wishes without the user.
         """
         user = ObjectId(user_id)
-        campaigns: Document = (
-            {}
-            if campaign_ids is None
-            else {"campaign": {"$in": [ObjectId(each) for each in campaign_ids]}}
+        draws: Document = (
+            {} if draw_ids is None else {"draw": {"$in": [ObjectId(each) for each in draw_ids]}}
         )
         # A unique index needs a user in each document.
-        await self._wishes.delete_many({**campaigns, "users": [user]})
+        await self._wishes.delete_many({**draws, "users": [user]})
         of_team = {"users": user}
-        await self._wishes.update_many({**campaigns, **of_team}, {"$pull": of_team})
+        await self._wishes.update_many({**draws, **of_team}, {"$pull": of_team})
 
     @limited
-    async def find_campaigns(self, user_id: UserId) -> list[CampaignId]:
-        """Return the campaigns in which a user has wishes, alone or with a team."""
-        found = self._wishes.find({"users": ObjectId(user_id)}, {"campaign": 1})
-        return [CampaignId(str(document["campaign"])) async for document in found]
+    async def find_draws(self, user_id: UserId) -> list[DrawId]:
+        """Return the draws in which a user has wishes, alone or with a team."""
+        found = self._wishes.find({"users": ObjectId(user_id)}, {"draw": 1})
+        return [DrawId(str(document["draw"])) async for document in found]
 
     @limited
-    async def find(self, campaign_id: CampaignId, user_id: UserId) -> Wishes | None:
+    async def find(self, draw_id: DrawId, user_id: UserId) -> Wishes | None:
         """Return the wishes that a user has, alone or with a team."""
-        query = {"campaign": ObjectId(campaign_id), "users": ObjectId(user_id)}
+        query = {"draw": ObjectId(draw_id), "users": ObjectId(user_id)}
         found = await self._wishes.find_one(query)
         return _to_wishes(found) if found else None
 
@@ -119,24 +122,24 @@ class WishRepository:
     async def find_wished(
         self, campaign_ids: Sequence[CampaignId], user_id: UserId
     ) -> set[CampaignId]:
-        """Return those of the campaigns in which a user has wishes, alone or with a team."""
+        """Return those of the campaigns in which a user has wishes in any draw."""
         campaigns = {"$in": [ObjectId(each) for each in campaign_ids]}
         query = {"campaign": campaigns, "users": ObjectId(user_id)}
         found = self._wishes.find(query, {"campaign": 1})
         return {CampaignId(str(document["campaign"])) async for document in found}
 
     @limited
-    async def find_all(self, campaign_id: CampaignId) -> list[Wishes]:
-        """Return all wishes in a campaign."""
-        found = self._wishes.find({"campaign": ObjectId(campaign_id)}, batch_size=5_000)
+    async def find_all(self, draw_id: DrawId) -> list[Wishes]:
+        """Return all wishes in a draw."""
+        found = self._wishes.find({"draw": ObjectId(draw_id)}, batch_size=5_000)
         return [_to_wishes(document) async for document in found]
 
     @limited
-    async def count_by_slot(self, campaign_id: CampaignId) -> Sequence[SlotDemand]:
+    async def count_by_slot(self, draw_id: DrawId) -> Sequence[SlotDemand]:
         """Return how often each slot is wished for, the most wanted first."""
         users = {"$size": "$users"}
         pipeline: list[Document] = [
-            {"$match": {"campaign": ObjectId(campaign_id)}},
+            {"$match": {"draw": ObjectId(draw_id)}},
             {"$unwind": {"path": "$slots", "includeArrayIndex": "rank"}},
             {
                 "$group": {
@@ -152,6 +155,18 @@ class WishRepository:
             SlotDemand(SlotId(str(each["_id"])), each["wishes"], each["first"])
             async for each in found
         ]
+
+
+def _to_document(draw: Draw, wishes: Wishes) -> Document:
+    return {
+        "draw": ObjectId(draw.id),
+        "campaign": ObjectId(draw.campaign_id),
+        "users": [ObjectId(user_id) for user_id in sorted(wishes.user_ids)],
+        "slots": [ObjectId(slot_id) for slot_id in wishes.slot_ids],
+        "salt": wishes.salt,
+        "by": ObjectId(wishes.by),
+        "at": wishes.at,
+    }
 
 
 def _to_wishes(document: Document) -> Wishes:

@@ -54,7 +54,7 @@ ACCOUNT_SECRETS = {
 }
 SESSION_FIELDS = {"_id": 0, "createdAt": 1, "expiresAt": 1, "userAgent": 1, "role": 1}
 MAIL_FIELDS = dict.fromkeys(("kind", "at", "slot", "state", "recipient", "doneAt"), 1)
-WISH_FIELDS = dict.fromkeys(("campaign", "slots", "at", "salt"), 1)
+WISH_FIELDS = dict.fromkeys(("draw", "campaign", "slots", "at", "salt"), 1)
 ENTRY_FIELDS = dict.fromkeys(("draw", "salt", "leaf", "wishes"), 1)
 SLOT_FACTS = {"title": 1, "start": 1, "end": 1, "location": 1}
 
@@ -232,7 +232,7 @@ class PersonalDataQueries:
             ("endedWaitlistEntries", lambda: self._find("ended_waitlist_entries", by_user)),
             ("teams", lambda: self._teams(user)),
             ("teamInvitations", lambda: self._team_invitations(user)),
-            ("wishes", lambda: self._find("wishes", {"users": user}, WISH_FIELDS)),
+            ("wishes", lambda: self._find("draw_wishes", {"users": user}, WISH_FIELDS)),
             ("drawEntries", lambda: self._find("draw_entries", {"users": user}, ENTRY_FIELDS)),
             ("mails", lambda: self._find("outbox", {**by_user, "channel": "mail"}, MAIL_FIELDS)),
             ("auditEntries", lambda: self._audit_entries(user)),

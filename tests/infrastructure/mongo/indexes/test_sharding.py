@@ -23,7 +23,7 @@ UNIQUE_ON_ONE_SHARD = {
     *("users.email", "users.invitation", "users.calendar", "users.password_reset"),
     "users.identity",
     *("teams.members", "teams.invitations", "resources.name_key", "holiday_lists.name_key"),
-    *("draws.active", "draw_slots.slot", "draw_entries.leaf", "wishes.users"),
+    *("draws.active", "draw_slots.slot", "draw_entries.leaf", "draw_wishes.users"),
 }
 
 # Reads of these fields of slots, with any other filter.
