@@ -27,7 +27,7 @@ class SlotCommand(Generic[Outcome_co]):
     """
 
     outcomes: ClassVar[Any] = object
-    # Whether an organizer edits slots: only these commands have preconditions and audit notes.
+    # Only these commands have preconditions and audit notes: edits by organizers, and of draws.
     is_edit: ClassVar[bool] = False
     # Of the following, most commands have these values, and some have properties.
     # The bookings that the command reads by their ids.

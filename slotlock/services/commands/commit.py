@@ -89,7 +89,8 @@ async def decide_and_commit(
             decided = decide_batch(loaded, batch, now)
         results |= zip(pending, decided.results, strict=True)
         changes = write_set(batch, decided, now)
-        if not decided.updates or await _commit(services, changes):
+        is_empty = not (decided.updates or changes.preconditions)
+        if is_empty or await _commit(services, changes):
             services.free_place_hints.observe(decided.slots.values())
             events = publish_changes(services, decided.updates)
             break

@@ -2,6 +2,7 @@
 
 Each booking has an idempotency key and an id that follow from the draw, so that
 continuing after a crash books what is missing and nothing twice. Slots that are done are marked.
+The write that puts users on a waiting list records how many, so that nobody joins it again.
 """
 
 import asyncio
@@ -19,8 +20,9 @@ from slotlock.domain.booking.booking_refusals import (
     SlotNotFound,
     UserBanned,
     UserNotFound,
+    WaitlistFull,
 )
-from slotlock.domain.booking.decision import Decision, LoadedState, refuse
+from slotlock.domain.booking.decision import Decision, LoadedState, accept, refuse
 from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.campaigns.campaign import CampaignPatch, CampaignSaved
 from slotlock.domain.campaigns.terms import SlotAdmission
@@ -36,8 +38,10 @@ from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.draws.draw_repository import NotBooked, StoredEntry
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
+from slotlock.infrastructure.mongo.slots.write_set import Precondition, WaitlistProgress
 from slotlock.services.booking.waitlist import JoinWaitlist
 from slotlock.services.campaigns import campaigns
+from slotlock.services.commands.commit import locked_result
 from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.commands.idempotency import to_replay
 from slotlock.services.container import Services
@@ -50,6 +54,7 @@ BATCH_SIZE = 200
 LOCK_TIMEOUT_S = 5.0
 MAX_LOCKED_ATTEMPTS = 100
 MAIL_BATCH_SIZE = 1_000
+STAYS_LOCKED = "the slot of a draw stays locked"
 
 
 @value_object
@@ -96,7 +101,28 @@ class BookDrawnPlace(SlotCommand[BookOutcome]):
         slot = state.slots.get(self.slot_id)
         if slot is None:
             return refuse(SlotNotFound(self.slot_id))
-        return book(slot, state.users, self.request, now)
+        decision = book(slot, state.users, self.request, now)
+        # A user who has the place by hand, and gives it back, does not get it by a repetition.
+        return accept(decision.outcome) if isinstance(decision.outcome, AlreadyBooked) else decision
+
+
+@value_object
+class RecordProgress(SlotCommand[None]):
+    """Write with the waiting list of a slot how many users of a draw were admitted to it."""
+
+    name: ClassVar[str] = "recordProgress"
+    is_edit: ClassVar[bool] = True
+    user_ids: ClassVar[tuple[UserId, ...]] = ()
+
+    slot_id: SlotId
+    preconditions: tuple[Precondition, ...]
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.slot_id,)
+
+    def apply(self, _state: LoadedState, _now: datetime) -> Decision[None]:
+        return accept(None)
 
 
 async def finish_publication(services: Services, draw: Draw) -> None:
@@ -113,7 +139,7 @@ async def finish_publication(services: Services, draw: Draw) -> None:
     entries = await services.draws.find_entries(draw)
     await _book_all(services, draw, drawn, entries)
     if draw.settings.joins_waitlists:
-        await _join_waitlists(services, drawn, entries)
+        await _join_waitlists(services, draw, draw.root, drawn, entries)
     if services.sends_mail:
         await _insert_mails(services, draw, entries)
     await _open_campaign(services, draw, by)
@@ -158,7 +184,11 @@ async def _open_campaign(services: Services, draw: Draw, by: UserId) -> None:
 
 
 async def _join_waitlists(
-    services: Services, drawn: Sequence[DrawnEntry], entries: Mapping[str, StoredEntry]
+    services: Services,
+    draw: Draw,
+    root: str,
+    drawn: Sequence[DrawnEntry],
+    entries: Mapping[str, StoredEntry],
 ) -> None:
     """Put users without a place in a full slot on its waiting list, in the order of the draw.
 
@@ -166,27 +196,45 @@ async def _join_waitlists(
     """
     waiting: dict[SlotId, list[UserId]] = defaultdict(list)
     for each in drawn:
-        members = entries[each.entry.leaf].user_ids
-        for outcome in each.outcomes if len(members) == 1 else ():
+        is_alone = len(each.entry.members) == 1
+        for outcome in each.outcomes if is_alone else ():
             if outcome.result in (WishResult.FULL, WishResult.GROUP_FULL):
-                waiting[outcome.slot_id] += members
+                waiting[outcome.slot_id] += entries[each.entry.leaf].user_ids
+    joined = await services.draws.find_waitlisted(draw)
     for slot_id, user_ids in waiting.items():
-        for batch in chunked(user_ids, BATCH_SIZE):
-            users = await services.users.find_many(batch)
-            now = services.now()
-            commands = [
-                JoinWaitlist(
-                    WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, now), is_drawn=True
-                )
-                for user_id in batch
-                if _user_refusal(user_id, users) is None
-            ]
-            for _ in range(MAX_LOCKED_ATTEMPTS if commands else 0):
-                results = await run_with_lock(services, commands, LOCK_TIMEOUT_S)
-                if results is not None and not any(
-                    isinstance(each.outcome, Locked) for each in results
-                ):
-                    break
+        start, locked_count, is_full = joined.get(slot_id, 0), 0, False
+        while start < len(user_ids) and not is_full:
+            end = min(start + BATCH_SIZE, len(user_ids))
+            progress = WaitlistProgress(draw.id, root, slot_id, start, end)
+            outcomes = await _join_waitlist(services, progress, user_ids[start:end])
+            if not any(isinstance(each, Locked) for each in outcomes):
+                is_full = any(isinstance(each, WaitlistFull) for each in outcomes)
+                start = end
+                continue
+            locked_count += 1
+            if locked_count == MAX_LOCKED_ATTEMPTS:
+                raise TimeoutError(STAYS_LOCKED)
+            # Another process may have let them join.
+            start = (await services.draws.find_waitlisted(draw)).get(slot_id, 0)
+
+
+async def _join_waitlist(
+    services: Services, progress: WaitlistProgress, user_ids: Sequence[UserId]
+) -> list[object]:
+    """Let users join a waiting list, and record that in the same write, or do nothing.
+
+    Return the outcomes, of which one is Locked if nothing was written.
+    """
+    users, now = await services.users.find_many(user_ids), services.now()
+    slot_id = progress.slot_id
+    joins = (
+        JoinWaitlist(WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, now), is_drawn=True)
+        for user_id in user_ids
+        if _user_refusal(user_id, users) is None
+    )
+    commands = [*joins, RecordProgress(slot_id, (progress,))]
+    results = await run_with_lock(services, commands, LOCK_TIMEOUT_S)
+    return [each.outcome for each in results or map(locked_result, commands)]
 
 
 async def _book_all(
@@ -262,7 +310,7 @@ async def _book_batch(
                 if not isinstance(result.outcome, Locked):
                     outcomes[n] = result.outcome
     if len(outcomes) < len(commands):
-        raise TimeoutError("the slot of a draw stays locked: run the draw again")
+        raise TimeoutError(STAYS_LOCKED)
     return outcomes
 
 

@@ -13,11 +13,12 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.booking_outcomes import Booked, BookingCancelled
+from slotlock.domain.booking.booking_outcomes import Booked, BookingCancelled, WaitlistLeft
 from slotlock.domain.booking.booking_refusals import DrawOnly
-from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.decision import BookingChangeRequest, refuse
 from slotlock.domain.booking.rules.book import book
 from slotlock.domain.booking.rules.booking_changes import cancel
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import (
     CampaignBusy,
     CampaignDeleted,
@@ -46,7 +47,7 @@ from slotlock.services import teams
 from slotlock.services.admission import held_places
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.booking.booking_changes import change_booking
-from slotlock.services.booking.waitlist import JoinWaitlist
+from slotlock.services.booking.waitlist import JoinWaitlist, leave
 from slotlock.services.campaigns import campaigns
 from slotlock.services.commands.commit import locked_result
 from slotlock.services.commands.executor import run_with_lock
@@ -197,6 +198,29 @@ class Scene:
         users = {str(user) for each in entries for user in each["users"]}
         return [each for each in self.members if each.user_id in users]
 
+    def find_bookings(self, slot_id: SlotId) -> Sequence[Booking]:
+        """Return the live bookings of a slot."""
+        return self._roster(slot_id).bookings
+
+    def waiting(self, slot_id: SlotId) -> list[UserId]:
+        """Return the users who wait for a slot, in order."""
+        return [each.user_id for each in self._roster(slot_id).waitlist]
+
+    def _roster(self, slot_id: SlotId) -> SlotState:
+        found = self.run(self.services.slots.find_with_roster(slot_id))
+        assert found is not None
+        return found
+
+    def leave(self, slot_id: SlotId, user_id: UserId) -> None:
+        """Let a user leave a waiting list."""
+        outcome = self.run(leave(self.services, slot_id, user_id, 0)).outcome
+        assert isinstance(outcome, WaitlistLeft)
+
+    def is_written(self) -> bool:
+        """Return whether all that follows the publication is done."""
+        draw = self.run(self.services.draws.find_latest(self.campaign_id))
+        return draw is not None and draw.is_written
+
     def booked(self) -> set[tuple[SlotId, UserId, str]]:
         """Return the slots, users and ids of all live bookings."""
         found = self.pair.database["slots"].find({"campaign.id": ObjectId(self.campaign_id)})
@@ -214,6 +238,11 @@ class Scene:
             for slot_id in own.result.drawn.granted if own and own.result.drawn else ():
                 places.add((slot_id, member.user_id))
         return places
+
+
+def joins(*arguments: Any) -> bool:
+    """Return whether these arguments of `run_with_lock` let users join a waiting list."""
+    return isinstance(arguments[1][0], JoinWaitlist)
 
 
 @pytest.fixture(scope="module")
@@ -417,9 +446,6 @@ def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_ag
     def books(*arguments: Any) -> bool:
         return isinstance(arguments[1][0], publication.BookDrawnPlace)
 
-    def joins(*arguments: Any) -> bool:
-        return isinstance(arguments[1][0], JoinWaitlist)
-
     steps: list[tuple[Callable[..., object], list[Write]]] = [
         (
             scene.close,
@@ -466,6 +492,125 @@ def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_ag
     campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
     assert campaign is not None
     assert campaign.terms.admission is SlotAdmission.ANY
+
+
+def drawn_with_waitlists(scene: Scene) -> None:
+    """Close and draw; the publication will let losers join the waiting lists."""
+    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR, joins_waitlists=True)
+    configure = draws.configure_draw(scene.services, scene.organizer, scene.campaign_id, settings)
+    assert isinstance(scene.run(configure), Draw)
+    scene.close()
+    scene.draw()
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_repeated_publication_puts_nobody_back_on_a_waiting_list(
+    scene: Scene, is_open: bool, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies once its waiting lists are joined, or once the campaign is open as well."""
+    drawn_with_waitlists(scene)
+    monkeypatch.setattr(publication.RecordProgress, "is_edit", is_guarded)
+    last = Write(campaigns, "edit") if is_open else Write(publication, "run_with_lock", joins)
+    with killed_at(last, monkeypatch, is_written=True):
+        scene.publish()
+    slot_id = next(each for each in scene.slots if scene.waiting(each))
+    gone = scene.waiting(slot_id)[:2]
+    scene.leave(slot_id, gone[1])
+    if is_open:
+        scene.pair.clock.advance(DAY)
+        scene.cancel(scene.find_bookings(slot_id)[0])
+        (promoted,) = (each for each in scene.find_bookings(slot_id) if each.user_id == gone[0])
+        scene.cancel(promoted)
+    else:
+        scene.leave(slot_id, gone[0])
+    waiting, booked = scene.waiting(slot_id), scene.booked()
+    scene.run(draw_worker.advance_draws(scene.pair.services[1]))
+    assert scene.is_written()
+    assert (scene.waiting(slot_id) == waiting) is is_guarded
+    assert scene.booked() == booked
+    assert all(map(scene.waiting, scene.slots[:3]))
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_a_worker_that_is_late_puts_nobody_back_on_a_waiting_list(
+    scene: Scene, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn_with_waitlists(scene)
+    monkeypatch.setattr(publication.RecordProgress, "is_edit", is_guarded)
+    first, other = scene.pair.services
+    published = scene.run(draws.publish_draw(first, scene.organizer, scene.campaign_id))
+    assert isinstance(published, Draw)
+    left: list[tuple[SlotId, UserId]] = []
+
+    async def run_late(services: Services, commands: Any, wait_s: float) -> Any:
+        """Let another worker do it all, and somebody leave, between a read and its write."""
+        if joins(services, commands) and services is first and not left:
+            await publication.finish_publication(other, published)
+            entry = commands[0].entry
+            left.append((entry.slot_id, entry.user_id))
+            await leave(services, entry.slot_id, entry.user_id, 0)
+        return await run_with_lock(services, commands, wait_s)
+
+    monkeypatch.setattr(publication, "run_with_lock", run_late)
+    scene.run(publication.finish_publication(first, published))
+    assert scene.is_written()
+    (slot_id, user_id) = left[0]
+    assert scene.waiting(slot_id)
+    assert (user_id not in scene.waiting(slot_id)) is is_guarded
+
+
+def test_a_slot_that_stays_locked_leaves_nobody_off_its_waiting_list(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn_with_waitlists(scene)
+    attempts = []
+
+    async def run_unless_joining(services: Services, commands: Any, wait_s: float) -> Any:
+        if not joins(services, commands):
+            return await run_with_lock(services, commands, wait_s)
+        attempts.append(commands)
+        return tuple(map(locked_result, commands)) if len(attempts) % 2 else None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publication, "run_with_lock", run_unless_joining)
+        patch.setattr(publication, "MAX_LOCKED_ATTEMPTS", 2)
+        with pytest.raises(TimeoutError):
+            scene.publish()
+    assert len(attempts) == 2
+    assert not scene.is_written()
+    monkeypatch.setattr(publication, "BATCH_SIZE", 1)
+    scene.publish()
+    assert [len(scene.waiting(slot)) for slot in scene.slots] == [4, 4, 4, 0]
+
+
+@pytest.mark.parametrize("missing", [None, "refusals that count", "records"])
+def test_a_drawn_place_that_was_given_back_is_not_booked_by_a_repetition(
+    scene: Scene, missing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missing == "refusals that count":
+        monkeypatch.setattr(publication, "accept", refuse)
+    monkeypatch.setattr(publication, "CONCURRENT_SLOTS", 1)
+    scene.close()
+    scene.draw()
+    slot_id = scene.slots[0]
+    by_hand, other = scene.winners(slot_id)
+    users = {by_hand.user_id, other.user_id}
+    published = scene.run(draws.publish_draw(scene.services, scene.organizer, scene.campaign_id))
+    assert isinstance(published, Draw)
+    scene.book_by_hand(by_hand, slot_id)
+    with killed_at(Write(type(scene.services.draws), "set_written"), monkeypatch, is_written=False):
+        scene.publish()
+    bookings = scene.find_bookings(slot_id)
+    assert {each.user_id for each in bookings} == users
+    for booking in bookings:
+        scene.cancel(booking)
+    if missing == "records":
+        scene.pair.database["idempotency_records"].delete_many({})
+    scene.publish(services=1)
+    again = {each.user_id for each in scene.find_bookings(slot_id)}
+    assert again == {None: set(), "records": users}.get(missing, {by_hand.user_id})
+    assert scene.record()["notBooked"] == []
 
 
 def test_a_drawn_place_whose_slot_is_locked_once_is_tried_again(

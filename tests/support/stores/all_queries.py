@@ -289,6 +289,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     lost = [NotBooked(leaf, pseudonym_of(own.salt, ADA), slot_id, "USER_BANNED")]
     await draws.set_written(with_basis, slot_id, lost)
     assert await draws.find_written(with_basis) == {slot_id}
+    assert await draws.find_waitlisted(with_basis) == {}
     assert await draws.find_not_booked(with_basis) == lost
     await draws.end(draw.id)
     assert await entries.delete(draw.id, ADA)

@@ -3,7 +3,8 @@
     draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
             leftoversOpenAt, joinsWaitlists}, acts: [{at, by, state, reason}], version, root?,
             rules?: {root: rules}, seed?: {text, source, byServer}, isWritten, supersedes?, dueAt?}
-    draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}]}
+    draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
+                 waitlisted?: how many users were admitted to the waiting list}
     draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
                    hidden?: {id: slot}, lot?, number?, outcomes?}
 
@@ -316,6 +317,16 @@ class DrawRepository:
             for each in not_booked
         ]
         await self._slots.update_one(query, {"$set": {"notBooked": missing}})
+
+    @limited
+    async def find_waitlisted(self, draw: Draw) -> dict[SlotId, int]:
+        """Return how many users were admitted to the waiting list of each slot, if any were.
+
+        The write that lets them join sets it: see `WaitlistProgress`.
+        """
+        query = {"draw": ObjectId(draw.id), "root": draw.root, "waitlisted": {"$exists": True}}
+        found = self._slots.find(query, {"slot.id": 1, "waitlisted": 1})
+        return {SlotId(each["slot"]["id"]): each["waitlisted"] async for each in found}
 
     @limited
     async def find_not_booked(self, draw: Draw, pseudonym: str | None = None) -> list[NotBooked]:

@@ -1,7 +1,7 @@
 """The changes that one commit writes, the documents that hold them, and the results.
 
 A commit checks that the versions of its preconditions are those that were loaded: campaign terms,
-resources and dates of a series.
+resources, dates of a series and the progress of a draw.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +17,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContext, UserContexts
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
@@ -60,7 +61,21 @@ class SeriesVersion:
     version: int
 
 
-Precondition = CampaignVersion | ResourceVersion | SeriesVersion
+@value_object
+class WaitlistProgress:
+    """How many users of a draw were admitted to the waiting list of a slot, before and after.
+
+    It is written with the entries of those who join, so that no repetition lets them join again.
+    """
+
+    draw_id: DrawId
+    root: str
+    slot_id: SlotId
+    before: int
+    after: int
+
+
+Precondition = CampaignVersion | ResourceVersion | SeriesVersion | WaitlistProgress
 
 
 def version_check(precondition: Precondition) -> tuple[str, Document]:
@@ -78,6 +93,15 @@ def version_check(precondition: Precondition) -> tuple[str, Document]:
             "seriesVersion": precondition.version or None,
         }
         return "slots", {"q": counting, "u": {"$inc": {"seriesVersion": 1}}}
+    if isinstance(precondition, WaitlistProgress):
+        # No field means that nobody was admitted yet.
+        progress = {
+            "draw": ObjectId(precondition.draw_id),
+            "root": precondition.root,
+            "slot.id": precondition.slot_id,
+            "waitlisted": precondition.before or None,
+        }
+        return "draw_slots", {"q": progress, "u": {"$set": {"waitlisted": precondition.after}}}
     # No upsert: a slot never creates a resource that was missing, or is deleted meanwhile.
     by_version = {"_id": precondition.name, "version": precondition.version}
     return "resources", {"q": by_version, "u": {"$inc": {"version": 1}}}
