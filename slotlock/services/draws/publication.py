@@ -200,25 +200,40 @@ async def _join_waitlists(
         for outcome in each.outcomes if is_alone else ():
             if outcome.result in (WishResult.FULL, WishResult.GROUP_FULL):
                 waiting[outcome.slot_id] += entries[each.entry.leaf].user_ids
-    joined = await services.draws.find_waitlisted(draw)
+    admitted = await services.draws.find_waitlisted(draw)
     for slot_id, user_ids in waiting.items():
-        start, locked_count, is_full = joined.get(slot_id, 0), 0, False
-        while start < len(user_ids) and not is_full:
-            end = min(start + BATCH_SIZE, len(user_ids))
-            progress = WaitlistProgress(draw.id, root, slot_id, start, end)
-            outcomes = await _join_waitlist(services, progress, user_ids[start:end])
-            if not any(isinstance(each, Locked) for each in outcomes):
-                is_full = any(isinstance(each, WaitlistFull) for each in outcomes)
-                start = end
-                continue
-            locked_count += 1
-            if locked_count == MAX_LOCKED_ATTEMPTS:
-                raise TimeoutError(STAYS_LOCKED)
-            # Another process may have let them join.
-            start = (await services.draws.find_waitlisted(draw)).get(slot_id, 0)
+        start = admitted.get(slot_id, 0)
+        await _join_waitlist(services, draw, root, slot_id, user_ids, start)
 
 
 async def _join_waitlist(
+    services: Services,
+    draw: Draw,
+    root: str,
+    slot_id: SlotId,
+    user_ids: Sequence[UserId],
+    start: int,
+) -> None:
+    """Admit users to the waiting list of a slot, from this one on. Raises: TimeoutError."""
+    locked_count, is_full = 0, False
+    while start < len(user_ids):
+        # Nobody joins a full list: the others are recorded without an attempt.
+        batch = () if is_full else user_ids[start : start + BATCH_SIZE]
+        end = start + len(batch) if batch else len(user_ids)
+        progress = WaitlistProgress(draw.id, root, slot_id, start, end)
+        outcomes = await _admit(services, progress, batch)
+        if not any(isinstance(each, Locked) for each in outcomes):
+            is_full = any(isinstance(each, WaitlistFull) for each in outcomes)
+            start = end
+            continue
+        locked_count += 1
+        if locked_count == MAX_LOCKED_ATTEMPTS:
+            raise TimeoutError(STAYS_LOCKED)
+        # Another process may have let them join.
+        start = (await services.draws.find_waitlisted(draw)).get(slot_id, 0)
+
+
+async def _admit(
     services: Services, progress: WaitlistProgress, user_ids: Sequence[UserId]
 ) -> list[object]:
     """Let users join a waiting list, and record that in the same write, or do nothing.

@@ -584,6 +584,20 @@ def test_a_slot_that_stays_locked_leaves_nobody_off_its_waiting_list(
     assert [len(scene.waiting(slot)) for slot in scene.slots] == [4, 4, 4, 0]
 
 
+def test_a_waiting_list_that_was_full_admits_nobody_in_a_repetition(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn_with_waitlists(scene)
+    scene.pair.database["slots"].update_many({}, {"$set": {"waitlistCapacity": 1}})
+    monkeypatch.setattr(publication, "BATCH_SIZE", 1)
+    with killed_at(Write(campaigns, "edit"), monkeypatch, is_written=False):
+        scene.publish()
+    assert [len(scene.waiting(slot)) for slot in scene.slots] == [1, 1, 1, 0]
+    scene.leave(scene.slots[0], scene.waiting(scene.slots[0])[0])
+    scene.publish(services=1)
+    assert [len(scene.waiting(slot)) for slot in scene.slots] == [0, 1, 1, 0]
+
+
 @pytest.mark.parametrize("missing", [None, "refusals that count", "records"])
 def test_a_drawn_place_that_was_given_back_is_not_booked_by_a_repetition(
     scene: Scene, missing: str | None, monkeypatch: pytest.MonkeyPatch
