@@ -226,6 +226,7 @@ async def test_contents_that_hang_leave_their_places_to_others_and_are_not_sent_
     trap, slow_count = StubbornTrap(), mail_server.MAX_SLOW_CONNECTIONS
     with catching_mail(trap) as port:
         server = MailServer(parse_smtp_url(f"smtp://127.0.0.1:{port}"))
+        server._slow_rooms[Stage.RECIPIENT] = asyncio.Semaphore(100)  # on a busy machine
         addresses = [f"content.{number}@school.test" for number in range(17)]
         tasks = [
             asyncio.create_task(server.send(MESSAGE, SENDER.address, each)) for each in addresses
@@ -234,9 +235,9 @@ async def test_contents_that_hang_leave_their_places_to_others_and_are_not_sent_
         other = asyncio.create_task(server.send(MESSAGE, SENDER.address, "a@school.test"))
         if is_guarded:
             assert (await other).state is SENT
-            await eventually(lambda: len(trap.hanging) == slow_count, "the others gave way")
+            most = len(tasks) - slow_count
+            await eventually(lambda: sum(each.done() for each in tasks) == most, "most gave way")
             given_up = [await each for each in tasks if each.done()]
-            assert len(given_up) == len(tasks) - slow_count
             assert {(each.state, each.is_outage) for each in given_up} == {(QUEUED, False)}
             assert all("no response to the content" in each.note for each in given_up)
             assert not server._room.locked()
@@ -244,10 +245,10 @@ async def test_contents_that_hang_leave_their_places_to_others_and_are_not_sent_
             count = mail_server.MAX_CONNECTIONS
             await eventually(lambda: len(trap.hanging) == count, "all places hang")
             assert not any(task.done() for task in (*tasks, other))
+        await server.close()
         for task in (other, *reversed(tasks)):  # first those that wait for a place
             await cancel_and_wait(task)
         await eventually(lambda: not trap.hanging, "their connections have ended")
-        await server.close()
     assert trap.count == is_guarded
 
 
@@ -255,9 +256,9 @@ async def test_a_content_gets_more_time_than_a_recipient_before_it_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mail_server, "MIN_PATIENCE_S", 0.01)
-    monkeypatch.setattr(mail_server, "MAX_SLOW_CONNECTIONS", 0)
     with catching_mail(SlowTrap(Stage.CONTENT)) as port:
         server = MailServer(parse_smtp_url(f"smtp://127.0.0.1:{port}"))
+        server._slow_rooms[Stage.CONTENT] = asyncio.Semaphore(0)
         assert (await server.send(MESSAGE, SENDER.address, "a@school.test")).state is SENT
         await server.close()
 

@@ -27,9 +27,9 @@ AUDIT_NOTE_INDEXES = indexes_of(
 
 
 async def insert_notes(
-    database: Database, notes: Iterable[AuditNote | None], session: AsyncClientSession
+    database: Database, notes: Iterable[AuditNote | None], session: AsyncClientSession | None
 ) -> None:
-    """Insert notes of the changes that the transaction of this session makes."""
+    """Insert notes of the changes that the transaction of this session makes, if there is one."""
     if documents := [note_to_document(note) for note in notes if note is not None]:
         await database["audit_notes"].insert_many(documents, session=session)
 

@@ -3,6 +3,7 @@
     draw_wishes: {_id, draw, campaign, users: [user], slots: [slot], salt, by, at}
 
 A unique index gives each user one document per draw, also as a member of a team.
+Pages ask by `campaign`, which is that of the draw, whether a user has wishes in any draw of it.
 """
 
 from collections.abc import Sequence

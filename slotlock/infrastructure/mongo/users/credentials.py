@@ -356,17 +356,13 @@ class CalendarTokenRepository:
         user: Document = {"_id": ObjectId(user_id), "erasedAt": None, "$or": has_way_in}
         change = {"$set": {"calendar": {"hash": token_hash, "at": now}}}
         action = AuditAction.CALENDAR_FEED_CREATED
-        note, unchanged = AuditNote(now, user_id, action, (), user_ids=(user_id,)), user
-
-        async def write(session: AsyncClientSession) -> bool:
-            done = await self._users.update_one(unchanged, change, session=session)
-            await insert_notes(self._database, [note] * done.matched_count, session)
-            return bool(done.matched_count)
-
+        note = AuditNote(now, user_id, action, (), user_ids=(user_id,))
         # A retry means that a concurrent change of the token was written, so the loop ends.
         while found := await self._users.find_one(user, {"calendar.hash": 1}):
             unchanged = {**user, "calendar.hash": found.get("calendar", {}).get("hash")}
-            if await in_transaction(self._database, write):
+            if (await self._users.update_one(unchanged, change)).matched_count:
+                # Nobody learns the token if this fails.
+                await insert_notes(self._database, [note], None)
                 return
 
     @limited
