@@ -1,11 +1,13 @@
 """A waiter that leaves or dies does not delay the waiters after it."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.keys import lock_keys, wakeup_channel
 from slotlock.infrastructure.redis.locks.lock_leases import RedisLockLease
 from slotlock.infrastructure.redis.locks.lock_scripts import GRANT_TTL_MS, INSTANCE_ID_CHARS
 from tests.support.apps.redis_topologies import RedisTopology
@@ -14,9 +16,12 @@ from tests.support.stores.lock_nodes import (
     ON_ONE_SERVER,
     LockNodes,
     acquire_lease,
+    release_lease,
     start_waiter,
     stored_lock,
     wait_for_waiters,
+    wait_until_free,
+    waiter_count,
     waiting_process,
 )
 
@@ -35,7 +40,8 @@ async def test_a_waiter_that_gives_up_leaves_the_queue(lock_nodes: LockNodes, re
     await asyncio.gather(waiter, return_exceptions=True)
     assert waiter.cancelled() or waiter.result() is None
 
-    await wait_for_waiters(lock_nodes[0], slot_id, 0)
+    await lock_nodes[1].wait_for_releases()
+    assert await waiter_count(lock_nodes[0], slot_id) == 0
     await lock_nodes[0].release(lease)
     assert await stored_lock(lock_nodes[0], slot_id) is None
 
@@ -58,6 +64,33 @@ async def test_a_waiter_cancelled_at_any_moment_of_its_grant_passes_the_lock_on(
             assert await asyncio.wait_for(next_waiter, 10)
     assert moment > 5, "no waiter was cancelled before its grant"
     next_waiter.cancel()
+
+
+async def test_a_lock_that_a_failover_gives_to_a_waiter_who_left_is_released(
+    lock_nodes: LockNodes,
+) -> None:
+    node, slot_id = lock_nodes[0], new_slot_id()
+    # A replica that was behind still has the waiter, and its instance is alive.
+    instance_id, key = node._redis_locks._instance_id, lock_keys(slot_id).lock
+    lock = f"{instance_id}ff:1"
+    await node.pipeline.send("SET", key, lock, "PX", 100_000)
+    await lock_nodes[1].pipeline.send("PUBLISH", wakeup_channel(instance_id), f"{key} {lock}")
+    await wait_until_free(node, slot_id)
+
+
+async def test_a_waiter_whose_process_has_been_silent_is_passed_over(
+    lock_nodes: LockNodes,
+) -> None:
+    node, slot_id, silent = lock_nodes[0], new_slot_id(), "0" * INSTANCE_ID_CHARS
+    lease, keys = await acquire_lease(node, slot_id), lock_keys(slot_id)
+    await node.pipeline.send("HSET", keys.heartbeats, silent, int((time.time() - 60) * 1e6))
+    await node.pipeline.send("ZADD", keys.queue, 0, f"{silent}1")
+    waiter = await start_waiter(lock_nodes[1], slot_id)
+    await release_lease(node, lease)
+    lock = await stored_lock(node, slot_id)
+    assert lock is not None
+    assert lock.startswith(lock_nodes[1]._redis_locks._instance_id.encode())
+    assert await waiter
 
 
 async def grants_to_dead_waiters(

@@ -90,23 +90,25 @@ async def test_a_lease_says_when_the_next_waiter_came_or_the_lock_was_granted(
 async def test_a_waiter_that_yields_goes_after_those_who_came_soon_after_it(
     lock_nodes: LockNodes, busy_waiters: None, give_way_s: float, order: list[int]
 ) -> None:
-    slot_id, granted = new_slot_id(), list[int]()
-    # Long before the others: its place is reckoned when Redis runs its command, maybe late.
-    arrival = asyncio.get_running_loop().time() - 20.0
-    lease = await acquire_lease(lock_nodes[0], slot_id)
-    waiters = {number: await start_waiter(lock_nodes[1], slot_id) for number in (1, 2)}
-    waiters[0] = asyncio.create_task(
-        lock_nodes[0].acquire(slot_id, wait_s=20.0, arrival=arrival, give_way_s=give_way_s)
-    )
+    # Of two tokens at one place, the lower one would go first: those of either node.
+    for yielding, other in (lock_nodes, lock_nodes[::-1]):
+        slot_id, granted = new_slot_id(), list[int]()
+        # Long before the others: its place is reckoned when Redis runs its command, maybe late.
+        arrival = asyncio.get_running_loop().time() - 20.0
+        lease = await acquire_lease(yielding, slot_id)
+        waiters = {number: await start_waiter(other, slot_id) for number in (1, 2)}
+        waiters[0] = asyncio.create_task(
+            yielding.acquire(slot_id, wait_s=20.0, arrival=arrival, give_way_s=give_way_s)
+        )
 
-    await wait_for_waiters(lock_nodes[0], slot_id, 3)
-    for number in order:
-        await release_lease(lock_nodes[0], lease)
-        next_lease = await asyncio.wait_for(waiters[number], 10)
-        assert next_lease is not None
-        lease = next_lease
-        granted.append(number)
-    assert granted == order
+        await wait_for_waiters(yielding, slot_id, 3)
+        for number in order:
+            await release_lease(yielding, lease)
+            next_lease = await asyncio.wait_for(waiters[number], 10)
+            assert next_lease is not None
+            lease = next_lease
+            granted.append(number)
+        assert granted == order
 
 
 @ON_ONE_SERVER

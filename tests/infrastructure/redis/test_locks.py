@@ -122,6 +122,19 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_keys(
     raise AssertionError("keys are left")
 
 
+@pytest.mark.parametrize("wait_s", [0.0, 20.0])
+async def test_an_acquisition_that_is_cancelled_while_redis_grants_it_leaves_no_lock(
+    lock_nodes: LockNodes, wait_s: float
+) -> None:
+    node, slot_id = lock_nodes[0], new_slot_id()
+    acquiring = asyncio.create_task(node.acquire(slot_id, wait_s=wait_s))
+    await asyncio.sleep(0)  # the command is sent
+    acquiring.cancel()
+    await asyncio.gather(acquiring, return_exceptions=True)
+    await node.wait_for_releases()
+    assert await stored_lock(node, slot_id) is None
+
+
 @ON_ONE_SERVER
 async def test_control_if_cancelled_acquisitions_release_nothing_keys_are_left(
     lock_nodes: LockNodes, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch

@@ -5,11 +5,14 @@ import asyncio
 import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.locks import Locks
+from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
     LockNodes,
     acquire_lease,
+    open_lock_node,
     release_lease,
     stored_lock,
     wait_for_waiters,
@@ -77,3 +80,19 @@ async def test_a_caller_that_does_not_get_all_locks_holds_none(
     await eventually(nothing_left, "a free first lock and no waiter for the second")
     await release_lease(lock_nodes[0], blocking)
     assert await stored_lock(lock_nodes[0], second) is None
+
+
+async def test_a_caller_who_loses_a_lock_while_waiting_for_the_next_gets_none(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
+) -> None:
+    first_id, second_id = sorted(new_slot_id() for _ in range(2))
+    held = await acquire_lease(lock_nodes[0], second_id)
+    async with open_lock_node(redis_topology.url, ttl_ms=300) as node:
+        acquiring = asyncio.create_task(node.acquire(first_id, second_id, wait_s=20))
+        await wait_for_waiters(node, second_id, 1)
+        await node.pipeline.send("SET", lock_keys(first_id).lock, "another:1")
+        await eventually(lambda: not node._redis_locks._renewer._renewals, "the loss is noticed")
+        await release_lease(lock_nodes[0], held)
+        assert await acquiring is None
+        await node.wait_for_releases()
+        assert await stored_lock(node, second_id) is None

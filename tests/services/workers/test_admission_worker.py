@@ -1,4 +1,6 @@
-"""A worker processes a partition of the queue only with a lease that all processes see."""
+"""A worker reads the queue only with a lease of Redis, and finishes what it has begun."""
+
+import asyncio
 
 import pytest
 
@@ -24,3 +26,21 @@ async def test_a_worker_whose_lease_only_its_process_knows_reads_nothing_from_a_
         with pytest.raises(RedisUnavailableError):
             await admission_worker._process_until_released(services, locks, partition, lease)
         assert await locks.acquire(admission_lock(0)) is not None
+
+
+async def test_a_worker_that_is_cancelled_finishes_the_work_that_it_has_begun() -> None:
+    begun, resumed, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await resumed.wait()
+        finished.set()
+
+    worker = asyncio.create_task(admission_worker._finish_despite_cancel(work()))
+    await begun.wait()
+    worker.cancel()
+    await asyncio.sleep(0)  # the cancellation arrives
+    resumed.set()
+    await asyncio.wait([worker])
+    assert worker.cancelled()
+    assert finished.is_set()

@@ -338,7 +338,7 @@ def test_a_sweeper_pauses_until_the_next_deadline_that_it_finds_or_its_process_w
             idle_s = await pauses.begun.get()
             assert hold_sweeper.IDLE_INTERVAL_S[0] <= idle_s <= hold_sweeper.IDLE_INTERVAL_S[1]
             joining = services if is_own else pair.services[1]
-            await waitlist.join(joining, slot_id, pair.callers[1].user_id, 0.0)
+            await waitlist.join(joining, slot_id, pair.callers[1].user_id, 20.0)
             if not is_own:
                 # The control of the event: without it, the sweeper learns of it by its interval.
                 assert pauses.begun.empty()
