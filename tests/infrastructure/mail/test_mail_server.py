@@ -212,6 +212,8 @@ async def check_recipients_that_hang(
         assert first & set(trap.hanging)
         for each in (task, *sender._sending):
             await cancel_and_wait(each)
+        # The thread of the trap would leave their sockets to a later test.
+        await eventually(lambda: not trap.hanging, "their connections have ended")
         await server.close()
 
 
