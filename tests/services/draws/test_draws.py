@@ -590,7 +590,7 @@ def test_a_waiting_list_that_was_full_admits_nobody_in_a_repetition(
     drawn_with_waitlists(scene)
     scene.pair.database["slots"].update_many({}, {"$set": {"waitlistCapacity": 1}})
     monkeypatch.setattr(publication, "BATCH_SIZE", 1)
-    with killed_at(Write(campaigns, "edit"), monkeypatch, is_written=False):
+    with killed_at(Write(campaigns, "edit_unless_changed"), monkeypatch, is_written=False):
         scene.publish()
     assert [len(scene.waiting(slot)) for slot in scene.slots] == [1, 1, 1, 0]
     scene.leave(scene.slots[0], scene.waiting(scene.slots[0])[0])
