@@ -305,7 +305,7 @@ async def test_keys_for_something_else_do_not_hide_the_one_of_signatures(
     assert isinstance(await scene.sign_in(), SignedInSession)
 
 
-async def test_an_address_of_a_provider_with_a_query_keeps_it(scene: SignOnScene) -> None:
+async def test_the_query_in_an_address_of_a_provider_stays(scene: SignOnScene) -> None:
     endpoint = f"{scene.provider.issuer}/authorize?tenant=a"
     scene.provider.metadata = {"authorization_endpoint": endpoint}
     started = await start_sign_in(scene.auth, "school", CHALLENGE)

@@ -10,8 +10,6 @@ from bson import ObjectId
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
 from slotlock.domain.booking.booking_refusals import AlreadyBooked, Locked, SlotFull
-from slotlock.domain.slots.slot_outcomes import SlotSaved
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
@@ -19,7 +17,6 @@ from slotlock.services import batch_decision
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.booking.waitlist import JoinWaitlist, LeaveWaitlist, join
 from slotlock.services.commands.commit import decide_and_commit
-from slotlock.services.slots import editing
 from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
@@ -124,23 +121,3 @@ def test_control_a_refusal_shows_a_booking_that_is_not_stored(
     outcome, stored_ids = pair.runner.run(join_again_while_another_process_writes(pair))
     assert isinstance(outcome, AlreadyBooked)
     assert outcome.booking.id not in stored_ids
-
-
-def test_new_places_go_to_as_many_waiting_users_in_the_same_write(pair: ServicePair) -> None:
-    services, run = pair.services[0], pair.runner.run
-    organizer_id, (first, *waiting) = pair.organizer.user_id, pair.callers[:3]
-    start = MORNING.replace(year=2041)
-    slot = build_slot(1, id=new_slot_id(), start=start, end=start + timedelta(hours=1))
-
-    async def enlarge() -> None:
-        assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
-        await book_slot(services, first, slot.id, first.user_id, BookingOptions())
-        for caller in waiting:
-            await join(services, slot.id, caller.user_id, 0)
-        edited = await editing.edit(services, slot.id, SlotPatch(capacity=3), organizer_id)
-        assert isinstance(edited.outcome, SlotSaved), edited
-
-    run(enlarge())
-    (stored,) = pair.database["slots"].find({"_id": ObjectId(slot.id)})
-    users = [first, *waiting]
-    assert [str(each["user"]) for each in stored["bookings"]] == [each.user_id for each in users]

@@ -9,12 +9,13 @@ from functools import partial
 import pytest
 from bson import ObjectId
 from pymongo import WriteConcern
-from pymongo.errors import BulkWriteError
+from pymongo.errors import BulkWriteError, OperationFailure
 
 from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.notifications.mail_kinds import mails_about
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry
 from slotlock.domain.notifications.webhooks import WebhookEvent
+from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch, ChangeStream
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter, OutboxRepository
 from slotlock.infrastructure.mongo.outbox.slot_changes_reader import (
     MAX_UNREAD,
@@ -22,6 +23,7 @@ from slotlock.infrastructure.mongo.outbox.slot_changes_reader import (
     Unread,
 )
 from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease
+from slotlock.services.container import utc_now
 from slotlock.services.notifications.outbox_reader import OutboxReader
 from tests.support.notifications.mail_scene import MailScene
 from tests.support.notifications.webhook_scene import WebhookScene
@@ -60,6 +62,49 @@ async def test_a_lost_token_is_replaced_by_the_histories(scene: MailScene, token
         # The stream goes on after that.
         await scene.book(slot_id, 2)
         await scene.until_entries("booked", "booked", "booked")
+
+
+async def test_what_is_written_seconds_after_its_decision_is_read(hooks: WebhookScene) -> None:
+    site = hooks.site
+    site.clock.now = utc_now() - timedelta(seconds=20)
+    await hooks.create((WebhookEvent.BOOKING_CONFIRMED,))
+    slot_id = await site.insert_slot()
+    async with hooks.reading():
+        await eventually(partial(site.has_checkpoint, Channel.WEBHOOK), "the reader has begun")
+        site.clock.advance(timedelta(seconds=5))
+        await site.book(slot_id, 0)
+        await site.until_entries("booking.confirmed")
+
+
+async def test_a_reader_without_a_stream_reads_some_minutes_before_its_checkpoint(
+    hooks: WebhookScene,
+) -> None:
+    site = hooks.site
+    await hooks.create((WebhookEvent.BOOKING_CONFIRMED,))
+    site.clock.advance(timedelta(seconds=1))
+    await site.book(await site.insert_slot(), 0)
+    site.clock.advance(timedelta(minutes=5))
+    # A write whose majority came after this had not been seen.
+    await site.database["outbox_checkpoints"].update_one({}, {"$set": {"at": site.clock.now}})
+    async with hooks.reading():
+        await site.until_entries("booking.confirmed")
+
+
+async def test_a_stream_that_cannot_go_on_is_not_continued_by_the_next_reader(
+    hooks: WebhookScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: ChangeStream) -> ChangeBatch:
+        raise OperationFailure("the history is lost", 286)
+
+    await hooks.create((WebhookEvent.BOOKING_CONFIRMED,))
+    async with hooks.reading():
+        has_token = partial(hooks.site.has_checkpoint, Channel.WEBHOOK)
+        await eventually(has_token, "the reader has begun")
+    monkeypatch.setattr(ChangeStream, "next_changes", fail)
+    reader = OutboxReader(hooks.site.services, Channel.WEBHOOK)
+    with pytest.raises(OperationFailure):
+        await reader.read_while_held(InProcessLockLease((), 1))
+    assert not await has_token()
 
 
 async def test_a_reader_that_dies_before_its_checkpoint_is_replaced_without_doubles(

@@ -426,7 +426,7 @@ async def test_all_processes_together_send_at_most_the_rate(servers: EmbeddedSer
         assert await limiter.charge([("outbox", limit, 1)], ChargeMode.PEEK) > 0
 
 
-async def test_without_redis_each_process_keeps_the_rate() -> None:
+async def test_without_redis_each_process_limits_the_rate() -> None:
     pipeline = AutoPipeline(redis_client(f"redis://127.0.0.1:{free_port()}"), MAX_BUDGET_MS)
     try:
         assert await MailRate(pipeline, 5).wait(9) == 5

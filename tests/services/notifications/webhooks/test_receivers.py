@@ -106,10 +106,18 @@ async def test_a_receiver_that_worked_and_then_hangs_leaves_each_other_its_place
         await eventually(lambda: len(hanging.messages) == 1 + 2 * SHARED_PLACES, "the rest follows")
 
 
-@pytest.mark.parametrize("status", [204, 500])
-async def test_only_a_receiver_whose_latest_response_was_a_success_takes_shared_places(
-    status: int, hooks: WebhookScene, hanging: Receiver
+@pytest.mark.parametrize(
+    ("status", "prompt_ms"), [(204, 60_000), (500, 60_000), (204, -1)], ids=["", "500", "slow"]
+)
+async def test_only_a_receiver_whose_latest_response_was_a_prompt_success_takes_shared_places(
+    status: int,
+    prompt_ms: int,
+    hooks: WebhookScene,
+    hanging: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(webhook_sender, "PROMPT_MS", prompt_ms)
+    is_prompt_success = status == 204 and prompt_ms > 0
     webhook, _ = await hooks.create(receiver=hanging)
     hanging.is_responsive.set()
     await hooks.ping(webhook)
@@ -118,7 +126,7 @@ async def test_only_a_receiver_whose_latest_response_was_a_success_takes_shared_
     hanging.is_responsive.clear()
     await hooks.queue(webhook, SHARED_PLACES)
     begun = await hooks.sender.send_due() + await hooks.sender.send_due()
-    assert begun == (SHARED_PLACES if status == 204 else OWN_PLACES)
+    assert begun == (SHARED_PLACES if is_prompt_success else OWN_PLACES)
     hanging.is_responsive.set()
     await hooks.sender.finish()
 
