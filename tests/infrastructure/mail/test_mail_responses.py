@@ -32,6 +32,7 @@ ADDRESS = (
     "550 unknown user at 5.7.1.7",
     "550 Requested action not taken: mailbox unavailable\nFor explanation visit "
     "https://www.provider.example/senderguidelines?c=r0301&ip=192.0.2.7&policy=blocked",
+    "550 no such user, see https://help/?ip=192.0.2.7",
     "550 no such user, see WWW.provider.example/relay-access/denied?ip=192.0.2.7",
 )
 SERVER = (
