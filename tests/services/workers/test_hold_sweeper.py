@@ -16,6 +16,7 @@ from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.redis.keys import availability_channel
 from slotlock.services import batch_decision
 from slotlock.services.booking import book, waitlist
 from slotlock.services.booking.booking_changes import change_booking
@@ -110,6 +111,21 @@ def test_other_holds_expire_although_a_slot_cannot_be_written(pair: ServicePair)
         assert full_slot_ids(pair) == {slot_ids[1]}
     finally:
         pair.database.command("collMod", "slots", validator={})
+
+
+def test_a_sweep_publishes_the_places_that_are_free_again(pair: ServicePair) -> None:
+    (slot_id,) = create_held_slots(pair, 1)
+    # What is published without waiting was sent before this has a reply.
+    send_all = pair.services[0].locks.is_held
+    pair.runner.run(send_all(slot_id))
+    with pair.redis.pubsub() as messages:  # type: ignore[no-untyped-call]
+        messages.subscribe(availability_channel(slot_id))
+        assert messages.get_message(timeout=20)["type"] == "subscribe"
+        sweep_expired(pair)
+        pair.runner.run(send_all(slot_id))
+        published = messages.get_message(timeout=20)
+    assert published is not None
+    assert published["type"] == "message"
 
 
 def test_slots_that_were_written_together_and_conflicted_are_swept_apart(pair: ServicePair) -> None:
