@@ -255,7 +255,7 @@ async def test_a_caller_who_waits_does_not_wait_for_a_group(
     assert await asyncio.gather(*booking) == ["Booked", "Booked"]
 
 
-async def test_callers_whose_batch_lost_every_attempt_keep_their_order(
+async def test_callers_whose_batch_lost_every_attempt_stay_in_their_order(
     processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, _ = processes

@@ -511,7 +511,11 @@ def test_a_repeated_publication_puts_nobody_back_on_a_waiting_list(
     """It dies once its waiting lists are joined, or once the campaign is open as well."""
     drawn_with_waitlists(scene)
     monkeypatch.setattr(publication.RecordProgress, "is_edit", is_guarded)
-    last = Write(campaigns, "edit_unless_changed") if is_open else Write(publication, "run_with_lock", joins)
+    last = (
+        Write(campaigns, "edit_unless_changed")
+        if is_open
+        else Write(publication, "run_with_lock", joins)
+    )
     with killed_at(last, monkeypatch, is_written=True):
         scene.publish()
     slot_id = next(each for each in scene.slots if scene.waiting(each))
