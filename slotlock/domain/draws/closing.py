@@ -73,7 +73,7 @@ def close_wishes(
     """
     slots = {state.id: state.slot for state in states}
     open_slots = {each.id: each for each in to_draw_slots(states, terms, now)}
-    shown = dict(open_slots)
+    shown, bookings = dict(open_slots), _Bookings(open_slots, slots, now)
     entries, by_leaf, by_pseudonym = [], dict[str, Wishes](), dict[str, UserId]()
     ruled_out: dict[str, str] = {}
     hidden: dict[str, dict[SlotId, SlotId]] = {}
@@ -85,12 +85,12 @@ def close_wishes(
         for pseudonym, user_id in _by_pseudonym(wishes):
             if (context := users.context_of(user_id)) is None:
                 continue
-            booked = _booked_slots(context, wished, open_slots, slots, now)
+            booked = bookings.show(context, wished)
             for slot_id, each in booked.items():
                 shown[each.id] = each
                 slot_ids.setdefault(each.id, slot_id)
             by_pseudonym[pseudonym] = user_id
-            if refusal := _refusal(slots.values(), users, user_id, now):
+            if refusal := _refusal(slots.values(), users, context, now):
                 ruled_out[pseudonym] = declarations[type(refusal)].code
             members.append(
                 DrawMember(
@@ -169,53 +169,71 @@ def _by_pseudonym(wishes: Wishes) -> list[tuple[str, UserId]]:
     return sorted((pseudonym_of(wishes.salt, user_id), user_id) for user_id in wishes.user_ids)
 
 
-def _booked_slots(
-    context: UserContext,
-    wished: Sequence[DrawSlot],
-    open_slots: Mapping[SlotId, DrawSlot],
-    of_campaign: Collection[SlotId],
-    now: datetime,
-) -> dict[SlotId, DrawSlot]:
-    """Return, by the ids of the slots that a user has booked, what the record shows of them."""
-    found: dict[SlotId, DrawSlot] = {}
-    for other in context.bookings:
-        slot = other.slot
-        if other.booking.is_expired_at(now):
-            continue
-        is_own = slot.id in of_campaign
-        if each := open_slots.get(slot.id) or _hide(slot, wished, len(found) if is_own else None):
-            found[slot.id] = each
-    return found
+class _Bookings:
+    """Shows bookings: open slots as they are, and of other slots no more than the rules need."""
 
+    def __init__(
+        self, open_slots: Mapping[SlotId, DrawSlot], of_campaign: Collection[SlotId], now: datetime
+    ) -> None:
+        self._open_slots, self._of_campaign, self._now = open_slots, of_campaign, now
+        self._times = {
+            each.id: [time for meeting in each.meetings for time in (meeting.start, meeting.end)]
+            for each in open_slots.values()
+        }
+        # Whole classes have booked the same slots: from when on two slots overlap, if they do.
+        self._overlaps: dict[tuple[SlotId, SlotId], datetime | None] = {}
+        self._hidden: dict[object, DrawSlot] = {}
 
-def _hide(slot: Slot, wished: Sequence[DrawSlot], number: int | None) -> DrawSlot | None:
-    """Return what the rules need of a booked slot for these wishes; None if that is nothing.
+    def show(self, context: UserContext, wished: Sequence[DrawSlot]) -> dict[SlotId, DrawSlot]:
+        """Return, by the ids of the slots that a user has booked, what the record has of them."""
+        found: dict[SlotId, DrawSlot] = {}
+        for other in context.bookings:
+            slot_id = other.slot.id
+            if other.booking.is_expired_at(self._now):
+                continue
+            number = len(found) if slot_id in self._of_campaign else None
+            if each := self._open_slots.get(slot_id) or self._hide(other.slot, wished, number):
+                found[slot_id] = each
+        return found
 
-    A slot of the campaign has a number, and always counts.
-    """
-    choices = {each.choice_group for each in wished} - {None}
-    choice_group = slot.choice_group if slot.choice_group in choices else None
-    parts = _common_parts(slot, wished) if _forbids_overlap(slot) else ()
-    if number is None and choice_group is None and not parts:
-        return None
-    return hidden_slot(parts, choice_group, number)
+    def _hide(self, slot: Slot, wished: Sequence[DrawSlot], number: int | None) -> DrawSlot | None:
+        """Return what the rules need of a booked slot for these wishes; None if that is nothing.
 
+        A slot of the campaign has a number, and always counts.
+        """
+        choices = {each.choice_group for each in wished} - {None}
+        choice_group = slot.choice_group if slot.choice_group in choices else None
+        parts = self._common_parts(slot, wished) if _forbids_overlap(slot) else ()
+        if number is None and choice_group is None and not parts:
+            return None
+        shown = parts, choice_group, number
+        if shown not in self._hidden:
+            self._hidden[shown] = hidden_slot(*shown)
+        return self._hidden[shown]
 
-def _common_parts(slot: Slot, wished: Sequence[DrawSlot]) -> tuple[Meeting, ...]:
-    """Return times that overlap exactly those of the wished slots that a booked one overlaps.
+    def _common_parts(self, slot: Slot, wished: Sequence[DrawSlot]) -> tuple[Meeting, ...]:
+        """Return times that overlap exactly those of the wished slots that a booked one overlaps.
 
-    They begin and end where meetings of wished slots do, and so tell nothing else of its times.
-    """
-    exclusive = [each for each in wished if each.forbids_overlap]
-    overlaps = [first_overlap(slot.all_meetings, each.meetings) for each in exclusive]
-    starts = {max(pair[0].start, pair[1].start) for pair in overlaps if pair is not None}
-    if not starts:
-        return ()
-    meetings = [meeting for each in exclusive for meeting in each.meetings]
-    times = sorted({time for each in meetings for time in (each.start, each.end)})
-    # Between two of these times next to each other, no meeting of a wished slot begins or ends.
-    numbers = sorted({bisect(times, start) for start in starts})
-    return tuple(Meeting(times[n - 1], times[n]) for n in numbers)
+        They begin and end where meetings of wished slots do, and so tell nothing else of its times.
+        """
+        exclusive = [each for each in wished if each.forbids_overlap]
+        starts = {self._first_overlap(slot, each) for each in exclusive}
+        parts = {self._part_at(start, exclusive) for start in starts if start is not None}
+        return tuple(sorted(parts, key=lambda part: part.start))
+
+    def _first_overlap(self, slot: Slot, wished: DrawSlot) -> datetime | None:
+        pair = slot.id, wished.id
+        if pair not in self._overlaps:
+            found = first_overlap(slot.all_meetings, wished.meetings)
+            self._overlaps[pair] = max(each.start for each in found) if found else None
+        return self._overlaps[pair]
+
+    def _part_at(self, instant: datetime, wished: Sequence[DrawSlot]) -> Meeting:
+        """Return the time around an instant in which no wished slot begins or ends a meeting."""
+        of_wished = [self._times[each.id] for each in wished]
+        rows = [(times, bisect(times, instant)) for times in of_wished]
+        start = max(times[n - 1] for times, n in rows if n > 0)
+        return Meeting(start, min(times[n] for times, n in rows if n < len(times)))
 
 
 def _forbids_overlap(slot: Slot) -> bool:
@@ -223,11 +241,13 @@ def _forbids_overlap(slot: Slot) -> bool:
 
 
 def _refusal(
-    slots: Iterable[Slot], users: UserContexts, user_id: UserId, now: datetime
+    slots: Iterable[Slot], users: UserContexts, context: UserContext, now: datetime
 ) -> LimitRefusal | None:
     """Return why the user may not book in the campaign, of which every slot has the terms."""
-    slot = next(iter(slots), None)
-    violations = user_violations(slot, users, user_id, now) if slot else ()
+    # A slot that the user has booked would not count a no-show there.
+    booked = {other.slot.id for other in context.bookings}
+    slot = next((slot for slot in slots if slot.id not in booked), None)
+    violations = user_violations(slot, users, context.user_id, now) if slot else ()
     return next((refusal for limit, refusal in violations if limit in _OF_THE_USER), None)
 
 

@@ -43,10 +43,10 @@ from slotlock.domain.draws.measures import DrawMeasures, measure
 from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.draws.draw_repository import OwnResult
 from slotlock.infrastructure.mongo.ids import new_draw_id
-from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
@@ -186,7 +186,7 @@ async def read_basis(services: Services, draw: Draw) -> ClosedWishes | None:
     wishes = await services.wishes.find_all(draw.id)
     user_ids = sorted({user_id for each in wishes for user_id in each.user_ids})
     states = await load_states(services, campaign)
-    users = await _load_contexts(services, states, user_ids)
+    users = await _load_contexts(services, draw.campaign_id, states, user_ids)
     terms = campaign.terms
     return await asyncio.to_thread(closing.close_wishes, draw, terms, states, users, wishes, now)
 
@@ -199,20 +199,29 @@ async def load_states(services: Services, campaign: Campaign) -> Sequence[SlotSt
 
 
 async def _load_contexts(
-    services: Services, states: Sequence[SlotState], user_ids: Sequence[UserId]
+    services: Services,
+    campaign_id: CampaignId,
+    states: Sequence[SlotState],
+    user_ids: Sequence[UserId],
 ) -> UserContexts:
-    """Return what the limits need of these users; nothing of those who are banned or gone."""
-    now, slots = services.now(), {state.id: state for state in states}
+    """Return what the draw needs of these users; nothing of those who are banned or gone.
+
+    It has every booking in the campaign, whatever its limits are: a place is not given twice.
+    """
+    now, slots = services.now(), [state.slot for state in states]
     contexts: dict[UserId, UserContext] = {}
-    for start in range(0, len(user_ids), CONTEXT_BATCH_SIZE):
-        batch = user_ids[start : start + CONTEXT_BATCH_SIZE]
+    for batch in chunked(user_ids, CONTEXT_BATCH_SIZE):
         accounts = await services.users.find_many(batch)
-        able = [user_id for user_id, user in accounts.items() if not user.banned]
-        # One query for them all: the contexts are those for all of the slots.
-        queries = [SlotQuery(slot_id, now, able) for slot_id in list(slots)[:1]]
-        loaded = await services.slots.with_user_contexts(slots, queries)
+        able = {user_id: user for user_id, user in accounts.items() if not user.banned}
+        found = await services.campaigns.find_bookings(campaign_id, slots, list(able), now)
         contexts |= {
-            user_id: loaded.users.context_of(user_id) or UserContext(user_id) for user_id in able
+            user_id: UserContext(
+                user_id,
+                user.groups,
+                bookings=tuple(found[user_id]),
+                email_verified=user.email is None or user.email_verified,
+            )
+            for user_id, user in able.items()
         }
     return UserContexts(contexts, services.require_verified_email)
 

@@ -200,21 +200,18 @@ async def _join_waitlists(
         for outcome in each.outcomes if is_alone else ():
             if outcome.result in (WishResult.FULL, WishResult.GROUP_FULL):
                 waiting[outcome.slot_id] += entries[each.entry.leaf].user_ids
-    admitted = await services.draws.find_waitlisted(draw)
     for slot_id, user_ids in waiting.items():
-        start = admitted.get(slot_id, 0)
-        await _join_waitlist(services, draw, root, slot_id, user_ids, start)
+        await _join_waitlist(services, draw, root, slot_id, user_ids)
 
 
 async def _join_waitlist(
-    services: Services,
-    draw: Draw,
-    root: str,
-    slot_id: SlotId,
-    user_ids: Sequence[UserId],
-    start: int,
+    services: Services, draw: Draw, root: str, slot_id: SlotId, user_ids: Sequence[UserId]
 ) -> None:
-    """Admit users to the waiting list of a slot, from this one on. Raises: TimeoutError."""
+    """Admit those users to the waiting list of a slot who were not admitted yet.
+
+    Raises: TimeoutError if the slot stays locked.
+    """
+    start = await services.draws.count_waitlisted(draw, slot_id)
     locked_count, is_full = 0, False
     while start < len(user_ids):
         # Nobody joins a full list: the others are recorded without an attempt.
@@ -230,7 +227,7 @@ async def _join_waitlist(
         if locked_count == MAX_LOCKED_ATTEMPTS:
             raise TimeoutError(STAYS_LOCKED)
         # Another process may have let them join.
-        start = (await services.draws.find_waitlisted(draw)).get(slot_id, 0)
+        start = await services.draws.count_waitlisted(draw, slot_id)
 
 
 async def _admit(

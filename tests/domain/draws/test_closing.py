@@ -42,7 +42,7 @@ RESULTS: Mapping[type[BookingRefusal], WishResult] = {
 Outcome = tuple[WishResult, SlotId | None]
 
 
-def shown_as_it_is(slot: Slot, _: Sequence[DrawSlot], number: int | None) -> DrawSlot:
+def shown_as_it_is(_: object, slot: Slot, __: Sequence[DrawSlot], number: int | None) -> DrawSlot:
     """Show a slot of a booking with all of its facts."""
     exclusive = slot.terms is not None and slot.terms.forbid_overlap
     return DrawSlot(
@@ -79,7 +79,7 @@ def test_a_record_has_no_id_title_time_or_group_of_a_slot_that_is_hidden(
     is_guarded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_guarded:
-        monkeypatch.setattr(closing, "_hide", shown_as_it_is)
+        monkeypatch.setattr(closing._Bookings, "_hide", shown_as_it_is)
     assert any(map(leaks, SCENES)) is not is_guarded
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -19,6 +20,7 @@ from slotlock.domain.booking.decision import BookingChangeRequest, refuse
 from slotlock.domain.booking.rules.book import book
 from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.campaign import (
     CampaignBusy,
     CampaignDeleted,
@@ -26,7 +28,7 @@ from slotlock.domain.campaigns.campaign import (
     CampaignPatch,
     CampaignSaved,
 )
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.draws.basis import DrawId, DrawMethod, time_text
 from slotlock.domain.draws.draw import (
     Draw,
@@ -42,6 +44,7 @@ from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services import teams
 from slotlock.services.admission import held_places
@@ -315,6 +318,67 @@ def test_the_record_has_nothing_of_a_hidden_campaign_and_the_user_reads_what_sta
     assert own.result.drawn is not None
     first = own.result.drawn.outcomes[0]
     assert (first.result, first.conflict) == (WishResult.TIME_CONFLICT, secret.id)
+
+
+async def load_as_decisions_do(
+    services: Services,
+    _: CampaignId,
+    states: Sequence[SlotState],
+    user_ids: Sequence[UserId],
+    *,
+    slot_count: int | None = None,
+) -> UserContexts:
+    """Load what decisions in some of the slots need, and no more."""
+    slots = {state.id: state for state in states[:slot_count]}
+    queries = [SlotQuery(slot_id, services.now(), user_ids) for slot_id in slots]
+    return (await services.slots.with_user_contexts(slots, queries)).users
+
+
+LOADERS = {
+    "all": draws._load_contexts,
+    "as decisions do": load_as_decisions_do,
+    "as one decision does": partial(load_as_decisions_do, slot_count=1),
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_campaign_without_limits_knows_earlier_bookings_and_the_limits_of_each_slot(
+    pair: ServicePair, loader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.reset()
+    scene = Scene(pair, member_count=3)
+    ada, ben, cleo = scene.members
+    slots, members = scene.pair.database["slots"], scene.pair.database["users"]
+    limits = {"groupLimits": [{"group": "5a", "limit": 1}], "choiceGroup": "one of these"}
+    slots.update_one({"_id": ObjectId(scene.slots[1])}, {"$set": limits})
+    for each in (ada, ben):
+        members.update_one({"_id": ObjectId(each.user_id)}, {"$set": {"groups": ["5a"]}})
+    elsewhere = build_slot(2, id=new_slot_id(), choice_group="one of these")
+    scene.run(insert_new_slots(scene.services.slot_writer._database, elsewhere))
+    earlier = ((ada, scene.slots[0]), (ada, scene.slots[1]), (cleo, elsewhere.id))
+    for member, slot_id in earlier:
+        step = book_slot(scene.services, scene.organizer, slot_id, member.user_id, BookingOptions())
+        assert isinstance(scene.run(step).outcome, Booked)
+    for member, *ranks in ((ada, 0), (ben, 0, 1), (cleo, 1)):
+        scene.wish(member, *ranks)
+    monkeypatch.setattr(draws, "_load_contexts", LOADERS[loader])
+    scene.close()
+    scene.draw()
+    scene.publish()
+    results = []
+    for member in scene.members:
+        own = scene.run(draws.find_draw_result(scene.services, member.user_id, scene.campaign_id))
+        drawn = own.result.drawn if own else None
+        results.append([outcome.result for outcome in drawn.outcomes] if drawn else [])
+    expected = [
+        [WishResult.ALREADY_BOOKED],
+        [WishResult.GRANTED, WishResult.GROUP_FULL],
+        [WishResult.LIMIT],
+    ]
+    roster = {(slot_id, user_id) for slot_id, user_id, _ in scene.booked()}
+    places = scene.drawn_places() | {(slot_id, member.user_id) for member, slot_id in earlier[:2]}
+    is_right = results == expected and roster == places and scene.record()["notBooked"] == []
+    assert is_right is (loader == "all")
 
 
 def test_many_readers_of_a_record_at_once_compute_it_once(

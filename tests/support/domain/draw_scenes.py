@@ -6,11 +6,11 @@ from datetime import timedelta
 from random import Random
 from typing import TypeVar
 
-from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking import BookingAction, BookingStatus, HistoryEntry, SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import OtherBooking, UserContext, UserContexts
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, NoShowLimit
 from slotlock.domain.draws.basis import DrawId, DrawMethod
 from slotlock.domain.draws.closing import ClosedWishes, Wishes, close_wishes
 from slotlock.domain.draws.draw import DrawSettings, open_draw
@@ -26,6 +26,10 @@ GROUPS = ("5a", "5b", "choir")
 LIMITS = (GroupLimit("5*", 2), GroupLimit("5a", 1), GroupLimit("choir", 1))
 SECRET_LIMIT = GroupLimit("secret group", 1)
 ORGANIZER = UserId("olga")
+EXPIRED = HistoryEntry(
+    NOW - HOUR, ORGANIZER, BookingAction.HELD, BookingStatus.HELD, NOW - HOUR / 2
+)
+NO_SHOW = HistoryEntry(NOW, ORGANIZER, BookingAction.NO_SHOW, BookingStatus.CONFIRMED)
 
 
 @value_object
@@ -62,6 +66,7 @@ def build_scene(random: Random) -> DrawScene:
         forbid_overlap=random.random() < 0.6,
         group_limits=_some(random, LIMITS, 0.3),
         eligible_groups=random.choice(((), (), (("5a", "5b"),))),
+        no_show_limit=random.choice((None, None, NoShowLimit(1, 9))),
     )
     elsewhere_terms = build_terms(
         campaign_id=CampaignId("hidden campaign"),
@@ -74,7 +79,7 @@ def build_scene(random: Random) -> DrawScene:
         replace(each, slot=replace(each.slot, status=random.choice(list(SlotStatus)[::2])))
         for each in (_build_slot(random, f"draft-{n}", terms, 11) for n in range(2))
     ]
-    slots.append(_started(_build_slot(random, "started", terms, 13)))
+    slots.insert(0, _started(_build_slot(random, "started", terms, 13)))
     elsewhere = [_build_slot(random, f"else-{n}", elsewhere_terms, 17) for n in range(4)]
     names = [UserId(f"user-{n}") for n in range(random.randint(1, 8))]
     users = {name: UserContext(name, _some(random, GROUPS, 0.4)) for name in names}
@@ -123,13 +128,16 @@ def _started(state: SlotState) -> SlotState:
 def _with_bookings(random: Random, state: SlotState, users: dict[UserId, UserContext]) -> SlotState:
     """Book places for some users as an organizer does, whatever the limits are."""
     published = replace(state, slot=replace(state.slot, status=SlotStatus.PUBLISHED))
-    for name in (
-        random.sample(list(users), random.choice((0, 0, 1, 1, 2))) if len(users) > 1 else ()
-    ):
-        if published.is_booked:
-            break
+    count = random.choice((0, 0, 1, 1, 2))
+    for name in random.sample(list(users), min(count, len(users), state.slot.capacity)):
         request = booking_request(name, organizer=ORGANIZER)
-        published, booking = book_place(published, request, users=contexts(*users.values()))
+        after, booking = book_place(published, request, users=contexts(*users.values()))
+        if random.random() < 0.1:
+            booking = replace(booking, history=(EXPIRED,))  # a reader of slots leaves it out
+        else:
+            published = after
+        if state.slot.start < NOW and booking.history != (EXPIRED,) and random.random() < 0.5:
+            booking = replace(booking, history=(*booking.history, NO_SHOW))
         known = users[name]
         other = OtherBooking(booking, state.slot)
         users[name] = replace(known, bookings=(*known.bookings, other))

@@ -289,7 +289,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     lost = [NotBooked(leaf, pseudonym_of(own.salt, ADA), slot_id, "USER_BANNED")]
     await draws.set_written(with_basis, slot_id, lost)
     assert await draws.find_written(with_basis) == {slot_id}
-    assert await draws.find_waitlisted(with_basis) == {}
+    assert await draws.count_waitlisted(with_basis, slot_id) == 0
     assert await draws.find_not_booked(with_basis) == lost
     await draws.end(draw.id)
     assert await entries.delete(draw.id, ADA)
@@ -329,7 +329,10 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     assert await campaigns.find_pending(now + timedelta(minutes=1)) == [edited]
     await campaigns.propagate_terms(edited, now)
     await campaigns.warm_cache(edited)
-    assert len(await campaigns.find_slots(before.id, now)) == 4
+    states = await campaigns.find_slots(before.id, now)
+    assert len(states) == 4
+    known = await campaigns.find_bookings(before.id, [each.slot for each in states], [ADA], now)
+    assert set(known) == {ADA}
     assert await campaigns.has_slots(before.id)
     await run_queries_of_watchers_and_reports(repositories, before, added[0].id)
     assert not await campaigns.delete(edited, note_campaign_deletion(edited, ADA, now))

@@ -7,7 +7,7 @@ A change is written to the campaign first and to each of its slots afterwards. I
 in between, the campaign stays `pending`, and the sweeper continues.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from bson import ObjectId
@@ -17,9 +17,11 @@ from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import OtherBooking
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position, TimePage
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import (
@@ -194,6 +196,38 @@ class CampaignRepository:
         query = {"campaign.id": ObjectId(campaign_id)}
         order = [("start", 1), ("_id", 1)]
         return await find_states(self._slots, query, now, sort=order)
+
+    @limited
+    async def find_bookings(
+        self,
+        campaign_id: CampaignId,
+        slots: Sequence[Slot],
+        user_ids: Sequence[UserId],
+        now: datetime,
+    ) -> Mapping[UserId, Sequence[OtherBooking]]:
+        """Return by user all bookings in a campaign, and those that count for its slots elsewhere.
+
+        Elsewhere these are bookings at the time of the slots, and in their choice groups.
+        """
+        wanted: list[Document] = [{"campaign.id": ObjectId(campaign_id)}]
+        if choices := {slot.choice_group for slot in slots} - {None}:
+            wanted.append({"choiceGroup": {"$in": list(choices)}})
+        if exclusive := [slot for slot in slots if slot.terms and slot.terms.forbid_overlap]:
+            first, last = min(slot.start for slot in exclusive), max(slot.end for slot in exclusive)
+            at_that_time = {"end": {"$gt": first}, "start": {"$lt": last}}
+            wanted.append({"campaign.forbidOverlap": True, **at_that_time})
+        query = {
+            "bookings.user": {"$in": [ObjectId(user_id) for user_id in user_ids]},
+            "status": {"$ne": SlotStatus.CANCELLED.value},
+            "$or": wanted,
+        }
+        states = await find_states(self._slots, query, now, user_ids)
+        bookings: dict[UserId, list[OtherBooking]] = {user_id: [] for user_id in user_ids}
+        for state in sorted(states, key=lambda each: (each.slot.start, each.id)):
+            for booking in state.bookings:
+                if booking.user_id in bookings:
+                    bookings[booking.user_id].append(OtherBooking(booking, state.slot))
+        return bookings
 
     @limited
     async def find_slot_ids(

@@ -319,14 +319,14 @@ class DrawRepository:
         await self._slots.update_one(query, {"$set": {"notBooked": missing}})
 
     @limited
-    async def find_waitlisted(self, draw: Draw) -> dict[SlotId, int]:
-        """Return how many users were admitted to the waiting list of each slot, if any were.
+    async def count_waitlisted(self, draw: Draw, slot_id: SlotId) -> int:
+        """Return how many users were admitted to the waiting list of a slot.
 
         The write that lets them join sets it: see `WaitlistProgress`.
         """
-        query = {"draw": ObjectId(draw.id), "root": draw.root, "waitlisted": {"$exists": True}}
-        found = self._slots.find(query, {"slot.id": 1, "waitlisted": 1})
-        return {SlotId(each["slot"]["id"]): each["waitlisted"] async for each in found}
+        query = {"draw": ObjectId(draw.id), "root": draw.root, "slot.id": slot_id}
+        found = await self._slots.find_one(query, {"waitlisted": 1})
+        return found.get("waitlisted", 0) if found else 0
 
     @limited
     async def find_not_booked(self, draw: Draw, pseudonym: str | None = None) -> list[NotBooked]:
