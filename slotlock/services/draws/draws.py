@@ -47,6 +47,7 @@ from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.draws.draw_repository import OwnResult
 from slotlock.infrastructure.mongo.ids import new_draw_id
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services

@@ -353,12 +353,18 @@ def test_a_campaign_without_limits_knows_earlier_bookings_and_the_limits_of_each
     slots.update_one({"_id": ObjectId(scene.slots[1])}, {"$set": limits})
     for each in (ada, ben):
         members.update_one({"_id": ObjectId(each.user_id)}, {"$set": {"groups": ["5a"]}})
-    elsewhere = build_slot(2, id=new_slot_id(), choice_group="one of these")
-    scene.run(insert_new_slots(scene.services.slot_writer._database, elsewhere))
-    earlier = ((ada, scene.slots[0]), (ada, scene.slots[1]), (cleo, elsewhere.id))
+    elsewhere, cancelled = (
+        build_slot(2, id=new_slot_id(), choice_group="one of these") for _ in range(2)
+    )
+    scene.run(insert_new_slots(scene.services.slot_writer._database, elsewhere, cancelled))
+    earlier = (
+        *((ada, scene.slots[0]), (ada, scene.slots[1])),
+        *((cleo, elsewhere.id), (ben, cancelled.id)),
+    )
     for member, slot_id in earlier:
         step = book_slot(scene.services, scene.organizer, slot_id, member.user_id, BookingOptions())
         assert isinstance(scene.run(step).outcome, Booked)
+    slots.update_one({"_id": ObjectId(cancelled.id)}, {"$set": {"status": "cancelled"}})
     for member, *ranks in ((ada, 0), (ben, 0, 1), (cleo, 1)):
         scene.wish(member, *ranks)
     monkeypatch.setattr(draws, "_load_contexts", LOADERS[loader])
