@@ -64,6 +64,7 @@ from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSyn
 IMPORT_BATCH_SIZE = 500
 # A file of a few new pupils leaves out all others of their classes.
 MAX_LEAVERS = 1_000
+MAX_CAMPAIGNS = 500
 TOO_LARGE_FOR_CACHE = 388
 # Interrupted by its time limit, or aborted by MongoDB, for which there are three codes.
 TIMEOUT_CODES = {50, 251, 262, 290}
@@ -174,13 +175,17 @@ class UserImportWriter:
 
     @limited_listing
     async def find_groups(self) -> list[str]:
-        """Return the groups of all users, and those that campaigns are for or limit."""
+        """Return the groups of all users, and those that the latest campaigns are for or limit."""
         # The index has null for a user without groups.
         found: list[str] = await self._users.distinct("groups", {"groups": {"$gt": ""}})
-        campaigns = self._database["campaigns"]
-        found += await campaigns.distinct("terms.groupLimits.group")
-        for groups in await campaigns.distinct("terms.eligibleGroups"):
-            found += groups
+        fields = {"terms.groupLimits.group": 1, "terms.eligibleGroups": 1}
+        latest = [("terms.opensAt", -1), ("_id", -1)]
+        campaigns = self._database["campaigns"].find({}, fields, sort=latest, limit=MAX_CAMPAIGNS)
+        async for each in campaigns:
+            found += [limit["group"] for limit in each["terms"].get("groupLimits", ())]
+            found += [
+                group for groups in each["terms"].get("eligibleGroups", ()) for group in groups
+            ]
         return found
 
     @limited_listing
