@@ -125,12 +125,12 @@ def test_the_wishes_of_an_erased_user_end_and_those_of_teammates_stay(
     pair: ServicePair, member: Caller
 ) -> None:
     own, other = ObjectId(member.user_id), ObjectId()
-    wishes = pair.database["wishes"]
-    campaigns = [ObjectId(), ObjectId()]
-    wishes.insert_one({"campaign": campaigns[0], "users": [own]})
-    wishes.insert_one({"campaign": campaigns[1], "users": [own, other]})
+    wishes = pair.database["draw_wishes"]
+    draws = [ObjectId(), ObjectId()]
+    wishes.insert_one({"draw": draws[0], "users": [own]})
+    wishes.insert_one({"draw": draws[1], "users": [own, other]})
     pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
-    of_both = {"campaign": {"$in": campaigns}}
+    of_both = {"draw": {"$in": draws}}
     assert [each["users"] for each in wishes.find(of_both)] == [[other]]
 
 
