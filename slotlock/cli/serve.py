@@ -1,6 +1,7 @@
 """`slotlock serve`: the app for production, in one server process or in several."""
 
 import asyncio
+import logging
 import sys
 
 from slotlock.api.app import build_app
@@ -9,7 +10,11 @@ from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.settings import Settings, read_settings, require
 from slotlock.api.telemetry.traces import check_tracing
-from slotlock.cli.deployment import CommandError, check_mongodb
+from slotlock.cli.deployment import FIRST_ADMIN, CommandError, check_mongodb
+from slotlock.infrastructure.mongo.client import open_database
+from slotlock.infrastructure.mongo.users.account_admin_writer import has_admin
+
+log = logging.getLogger("slotlock")
 
 
 def serve_alone() -> int:
@@ -46,4 +51,14 @@ def _checked_settings() -> Settings:
     read_files(settings, development=False)
     asyncio.run(check_mongodb(settings))
     asyncio.run(check_admin_password(settings))
+    asyncio.run(_warn_without_admin(settings))
     return settings
+
+
+async def _warn_without_admin(settings: Settings) -> None:
+    """Say how to create the first admin, if there is none and no setting names one."""
+    if settings.admin_email is not None:
+        return
+    async with open_database(settings.mongo_url or "") as database:
+        if not await has_admin(database):
+            log.warning("no account is an admin yet: %s", FIRST_ADMIN)

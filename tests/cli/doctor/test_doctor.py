@@ -67,9 +67,27 @@ def test_a_healthy_deployment_has_no_failure(
     assert set(findings) == {
         "settings", "traces", "open files", "MongoDB", "MongoDB clock", "MongoDB topology",
         "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
-        "MongoDB documents", "addresses", "Redis", "Redis clock", "Redis eviction", "Redis memory",
-        "Redis persistence", "outbox reader", "outbox entries", "draws",
+        "MongoDB documents", "addresses", "admin", "Redis", "Redis clock", "Redis eviction",
+        "Redis memory", "Redis persistence", "outbox reader", "outbox entries", "draws",
     }  # fmt: skip
+
+
+def test_a_deployment_without_an_admin_is_a_warning_that_says_how_to_create_one(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    environ.setenv("SLOTLOCK_MONGO_URL", database_url(servers, "without_admin"))
+    assert main(["migrate"]) == 0
+    capsys.readouterr()
+    assert "the next start creates admin@slotlock.test" in examine(capsys)["admin"]
+    for name in ("SLOTLOCK_ADMIN_EMAIL", "SLOTLOCK_ADMIN_PASSWORD"):
+        environ.delenv(name)
+    text = examine(capsys)["admin"]
+    assert text.startswith("warning no account is an admin")
+    assert "`slotlock users create you@example.org --role admin`" in text
+    users = {"email": "ada@slotlock.test", "role": "admin", "banned": None}
+    with MongoClient[Document](database_url(servers, "without_admin")) as client:
+        client.without_admin.users.insert_one(users)
+        assert examine(capsys)["admin"] == "ok there is one"
 
 
 @pytest.mark.parametrize(
