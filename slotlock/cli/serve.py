@@ -24,7 +24,8 @@ def serve_alone() -> int:
         address = base_url(settings)
         app = build_app(settings, development=False)
         config = uvicorn_config(settings, app)
-        return 0 if serve(config, bound, lambda: print(f"listening on {address}")) else 1
+        started = serve(config, bound, lambda: print(f"listening on {address}"))
+    return _exit_code(started=started)
 
 
 def serve_together(process_count: int) -> int:
@@ -38,7 +39,14 @@ def serve_together(process_count: int) -> int:
         address = f"{base_url(settings)} with {process_count} server processes"
         print(f"listening on {address}", flush=True)
         app = build_app(settings, development=False, process_count=process_count)
-        return 0 if serve_from_processes(settings, bound, app, process_count) else 1
+        started = serve_from_processes(settings, bound, app, process_count)
+    return _exit_code(started=started)
+
+
+def _exit_code(*, started: bool) -> int:
+    if started:
+        log.info("slotlock has stopped")
+    return 0 if started else 1
 
 
 def _checked_settings() -> Settings:

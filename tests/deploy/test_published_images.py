@@ -3,22 +3,17 @@
 import json
 import os
 import re
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from pymongo import MongoClient
-from pymongo.errors import PyMongoError
 
 from slotlock.api.settings.settings import DECLARATIONS, env_name
 from slotlock.cli.main import main
-from slotlock.devserver.binaries import MONGOD
-from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.deploy.test_whole_path import SECRETS, mongod_of_the_guide
 from tests.support.apps.processes import app_environment, app_process
-from tests.support.polling import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -159,41 +154,17 @@ def test_the_user_that_compose_creates_may_do_all_that_slotlock_does(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    script = (ROOT / "deploy" / "mongodb" / "set-up.js").read_text()
-    found = re.findall(r'{ role: "(\w+)", db: "(\w+)" }', script)
-    with embedded_servers(tmp_path, redis_url=servers.redis_url) as unprotected:
-        with MongoClient[dict[str, Any]](unprotected.mongo_url) as client:
-            roles = [{"role": role, "db": database} for role, database in found]
-            client.slotlock.command("createUser", "slotlock", pwd="secret", roles=roles)
-        (mongod,) = unprotected.processes
-    key = tmp_path / "mongod.key"
-    key.write_text("0123456789abcdef" * 4)
-    key.chmod(0o400)
-    arguments = ("--port", str(mongod.port), *MONGOD.options, "--keyFile", str(key))
-    url = f"mongodb://slotlock:secret@127.0.0.1:{mongod.port}/slotlock?replicaSet=rs0"
-
-    hurried: dict[str, Any] = {"serverSelectionTimeoutMS": 1_000}
-
-    def is_ready() -> bool:
-        with suppress(PyMongoError), MongoClient[dict[str, Any]](url, **hurried) as client:
-            return bool(client.admin.command("hello")["isWritablePrimary"])
-        return False
-
-    command = [mongod.binary_path, *mongod.data_dir_arguments, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            wait_until(is_ready, "mongod accepts the user of compose.yaml")
-            settings = app_environment(servers, "unused") | {"SLOTLOCK_MONGO_URL": url}
-            for name, value in settings.items():
-                monkeypatch.setenv(name, value)
-            with app_process(settings, tmp_path) as app:
-                assert main(["doctor"]) == 0
-                assert "not checked" not in capsys.readouterr().out
-                results = tmp_path / "results.json"
-                assert main(["simulate", "--url", app.url, "--json", str(results)]) == 0
-                assert json.loads(results.read_text())["invariants"]
-            file = os.fspath(tmp_path / "slotlock.backup")
-            assert main(["backup", file]) == 0
-            assert main(["restore", file, "--replace", "--yes"]) == 0
-        finally:
-            process.kill()
+    with mongod_of_the_guide(tmp_path) as port:
+        url = f"mongodb://slotlock:{SECRETS['MONGO_PASSWORD']}@127.0.0.1:{port}/slotlock?replicaSet=rs0"
+        settings = app_environment(servers, "unused") | {"SLOTLOCK_MONGO_URL": url}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        with app_process(settings, tmp_path) as app:
+            assert main(["doctor"]) == 0
+            assert "not checked" not in capsys.readouterr().out
+            results = tmp_path / "results.json"
+            assert main(["simulate", "--url", app.url, "--json", str(results)]) == 0
+            assert json.loads(results.read_text())["invariants"]
+        file = os.fspath(tmp_path / "slotlock.backup")
+        assert main(["backup", file]) == 0
+        assert main(["restore", file, "--replace", "--yes"]) == 0
