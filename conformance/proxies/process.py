@@ -16,7 +16,8 @@ DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 CADDY_FILE = DEPLOY / "caddy" / "Caddyfile"
 NGINX_FILE = DEPLOY / "nginx" / "slotlock.conf"
 START_TIMEOUT_S = 20.0
-APP_ADDRESSES = ("127.0.0.1:8001", "127.0.0.1:8002")
+# The line of an upstream of nginx, or the list of Caddy.
+APP_ADDRESS = re.compile(r"^(\s*(?:server|reverse_proxy) )127\.0\.0\.1:8000( .*\n)", re.MULTILINE)
 
 
 def caddy_command(program: Path, port: int, app_ports: Sequence[int], folder: Path) -> list[str]:
@@ -51,10 +52,19 @@ def nginx_command(program: Path, port: int, app_ports: Sequence[int], folder: Pa
 
 
 def with_app_ports(text: str, app_ports: Sequence[int]) -> str:
-    """Return a configuration with other ports of both processes."""
-    for address, port in zip(APP_ADDRESSES, app_ports, strict=True):
-        text = text.replace(address, f"127.0.0.1:{port}")
-    return text
+    """Return a configuration with the processes at these ports instead of the one at 8000."""
+    addresses = [f"127.0.0.1:{port}" for port in app_ports]
+
+    def replace(found: re.Match[str]) -> str:
+        begin, end = found.groups()
+        if end.rstrip().endswith(";"):
+            return "".join(f"{begin}{address}{end}" for address in addresses)
+        return f"{begin}{' '.join(addresses)}{end}"
+
+    changed, count = APP_ADDRESS.subn(replace, text)
+    if count != 1:
+        raise ProxyMissingError("the configuration does not name 127.0.0.1:8000 once")
+    return changed
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from slotlock.infrastructure.mongo.client import (
     supports_transactions,
 )
 
+FIRST_ADMIN = "create one with `slotlock users create you@example.org --role admin`"
+
 
 class CommandError(Exception):
     """A command cannot do its work; the text is the reason, in one line or several."""

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from slotlock import __version__
@@ -122,6 +123,8 @@ def _describe(error: Exception) -> str | None:
 
 
 def _run_command(args: argparse.Namespace) -> int:
+    if args.env_file is not None:
+        os.environ.update(load("api.settings.env_file:read_env_file")(args.env_file))
     without_arguments = COMMANDS[args.command].run
     code = load(without_arguments)() if without_arguments else args.run(args)
     sys.stdout.flush()
@@ -131,6 +134,12 @@ def _run_command(args: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slotlock", description="Time-slot reservations, live.")
     parser.add_argument("--version", action="version", version=f"slotlock {__version__}")
+    parser.add_argument(
+        "--env-file",
+        type=Path,
+        metavar="FILE",
+        help="read settings from a file such as that of the units; they win over the environment",
+    )
     parsers = parser.add_subparsers(
         required=True, dest="command", metavar="COMMAND", parser_class=_CommandParser
     )

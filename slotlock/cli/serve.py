@@ -1,6 +1,7 @@
 """`slotlock serve`: the app for production, in one server process or in several."""
 
 import asyncio
+import logging
 import sys
 
 from slotlock.api.app import build_app
@@ -9,7 +10,11 @@ from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.settings import Settings, read_settings, require
 from slotlock.api.telemetry.traces import check_tracing
-from slotlock.cli.deployment import CommandError, check_mongodb
+from slotlock.cli.deployment import FIRST_ADMIN, CommandError, check_mongodb
+from slotlock.infrastructure.mongo.client import open_database
+from slotlock.infrastructure.mongo.users.account_admin_writer import has_admin
+
+log = logging.getLogger("slotlock")
 
 
 def serve_alone() -> int:
@@ -19,7 +24,8 @@ def serve_alone() -> int:
         address = base_url(settings)
         app = build_app(settings, development=False)
         config = uvicorn_config(settings, app)
-        return 0 if serve(config, bound, lambda: print(f"listening on {address}")) else 1
+        started = serve(config, bound, lambda: print(f"listening on {address}"))
+    return _exit_code(started=started)
 
 
 def serve_together(process_count: int) -> int:
@@ -33,7 +39,14 @@ def serve_together(process_count: int) -> int:
         address = f"{base_url(settings)} with {process_count} server processes"
         print(f"listening on {address}", flush=True)
         app = build_app(settings, development=False, process_count=process_count)
-        return 0 if serve_from_processes(settings, bound, app, process_count) else 1
+        started = serve_from_processes(settings, bound, app, process_count)
+    return _exit_code(started=started)
+
+
+def _exit_code(*, started: bool) -> int:
+    if started:
+        log.info("slotlock has stopped")
+    return 0 if started else 1
 
 
 def _checked_settings() -> Settings:
@@ -46,4 +59,14 @@ def _checked_settings() -> Settings:
     read_files(settings, development=False)
     asyncio.run(check_mongodb(settings))
     asyncio.run(check_admin_password(settings))
+    asyncio.run(_warn_without_admin(settings))
     return settings
+
+
+async def _warn_without_admin(settings: Settings) -> None:
+    """Say how to create the first admin, if there is none and no setting names one."""
+    if settings.admin_email is not None:
+        return
+    async with open_database(settings.mongo_url or "") as database:
+        if not await has_admin(database):
+            log.warning("no account is an admin yet: %s", FIRST_ADMIN)

@@ -1,6 +1,7 @@
 """`slotlock worker`: a process that serves the admission queue and sends mail, and nothing else."""
 
 import asyncio
+import logging
 import logging.config
 import socket
 from collections.abc import AsyncIterator
@@ -25,6 +26,8 @@ from slotlock.api.settings.settings import Settings, env_name, read_settings
 from slotlock.api.telemetry.logs import logging_config
 from slotlock.api.telemetry.traces import check_tracing
 from slotlock.cli.deployment import check_mongodb, with_deployment
+
+log = logging.getLogger("slotlock")
 
 
 def run_worker() -> int:
@@ -62,8 +65,16 @@ async def _serve_queue(settings: Settings, listener: socket.socket | None) -> No
         _serve_health(settings, listener, backend),
         run_workers(backend, settings),
     ):
-        print("serving the admission queue", flush=True)
+        print(f"serving {_describe_work(settings)}", flush=True)
         await stop.wait()
+        log.info("the worker stops when its requests and mails in progress are done")
+    log.info("the worker has stopped")
+
+
+def _describe_work(settings: Settings) -> str:
+    """Return what the worker does with these settings."""
+    mails = "mails, " if settings.smtp_url else f"no mails without {env_name('smtp_url')}, "
+    return f"the admission queue, {mails}webhook calls, draws and reminders"
 
 
 @asynccontextmanager

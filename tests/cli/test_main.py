@@ -263,6 +263,28 @@ def test_a_weak_password_of_an_admin_who_exists_is_only_a_warning(
     assert "Summer2026!" not in caplog.text
 
 
+@pytest.mark.parametrize("role", ["organizer", "admin"])
+def test_serve_says_how_to_create_the_first_admin_until_there_is_one(
+    capsys: pytest.CaptureFixture[str],
+    environ: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    servers: EmbeddedServers,
+    email: str,
+    role: str,
+) -> None:
+    environ.setenv("SLOTLOCK_MONGO_URL", database_url(servers, f"first_{role}"))
+    for name in ("SLOTLOCK_ADMIN_EMAIL", "SLOTLOCK_ADMIN_PASSWORD"):
+        environ.delenv(name)
+    run_command(capsys, *create_arguments(email, "--role", role))
+    with socket.create_server(("127.0.0.1", 0)) as port_holder:
+        # The start ends here, and not before.
+        environ.setenv("PORT", str(port_holder.getsockname()[1]))
+        assert "PORT" in error_line(capsys, "serve")
+    assert ("slotlock users create you@example.org --role admin" in caplog.text) is (
+        role == "organizer"
+    )
+
+
 @pytest.fixture(params=[(), ("--replSet", "rs0")], ids=["standalone", "not initiated"])
 def standalone(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """Run a MongoDB that is not a replica set, or not yet, and return its address."""

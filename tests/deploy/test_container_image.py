@@ -11,10 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from slotlock import __version__
 from slotlock.devserver.embedded import EmbeddedServers
-from tests.support.apps.processes import AppProcess, app_environment, app_process
+from tests.support.apps.processes import AppProcess, app_environment, app_process, free_port
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -76,6 +77,17 @@ def test_the_app_serves_calendars_and_metrics_without_being_installed(
     assert calendar.status_code == 200, container.log
     assert f"PRODID:-//slotlock//slotlock {__version__}//EN" in calendar.text
     assert f'version="{__version__}"' in metrics.text
+
+
+def test_the_health_check_of_compose_asks_the_app_at_its_port(container: AppProcess) -> None:
+    app = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["app"]
+    kind, python, *arguments = app["healthcheck"]["test"]
+    assert (kind, python) == ("CMD", "python")
+    for port, code in ((container.url.rpartition(":")[2], 0), (str(free_port()), 1)):
+        environment = {"SLOTLOCK_PORT": port}
+        command = [sys.executable, *arguments]
+        ended = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert ended.returncode == code
 
 
 def test_the_image_has_the_fonts_that_the_guide_for_operators_names() -> None:

@@ -1,5 +1,6 @@
 """The files in deploy/ are valid, complete, and name only what slotlock has."""
 
+import os
 import re
 import shlex
 import shutil
@@ -14,6 +15,7 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
+from slotlock.api.settings.env_file import read_env_file
 from slotlock.api.settings.settings import DECLARATIONS, Settings
 from slotlock.cli.main import _parser
 from tests.support.apps.processes import AppProcess
@@ -22,6 +24,7 @@ from tests.support.polling import wait_until
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
+ENV_EXAMPLE = DEPLOY / "systemd" / "slotlock.env.example"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 KUSTOMIZATIONS = sorted(KUBERNETES.rglob("kustomization.yaml"))
 MANIFESTS = sorted(set(KUBERNETES.rglob("*.yaml")) - set(KUSTOMIZATIONS))
@@ -158,11 +161,45 @@ def test_prometheus_scrapes_the_ports_on_which_the_app_and_the_worker_listen() -
         assert container["ports"] == [{"name": "http", "containerPort": port}]
 
 
+def test_units_proxies_compose_and_guides_name_the_same_ports() -> None:
+    settings = read_env_file(ENV_EXAMPLE)
+    app = f"127.0.0.1:{settings['SLOTLOCK_PORT']}"
+    worker = f"127.0.0.1:{settings['SLOTLOCK_QUEUE_WORKER_METRICS_PORT']}"
+    assert app != worker
+    assert settings["SLOTLOCK_PORT"] == str(Settings.port)
+    nginx = (DEPLOY / "nginx" / "slotlock.conf").read_text()
+    assert re.findall(r"^\s*server (\S+:\d+) ", nginx, re.MULTILINE) == [app]
+    caddy = (DEPLOY / "caddy" / "Caddyfile").read_text()
+    assert re.findall(r"^\s*reverse_proxy (.+) {$", caddy, re.MULTILINE) == [app]
+    for proxy in (nginx, caddy):  # another process takes neither port
+        others = set(re.findall(r"127\.0\.0\.1:\d+", proxy)) - {app}
+        assert len(others) == 1
+        assert worker not in others
+    (published,) = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["app"]["ports"]
+    assert published.replace("${SLOTLOCK_PORT:-8000}", "8000") == f"{app}:{Settings.port}"
+    monitoring = (ROOT / "docs" / "guides" / "monitoring.md").read_text()
+    (targets,) = re.findall(r"- targets: \[(.+)\]", monitoring)
+    ports = [address.rpartition(":")[2] for address in (app, worker)]
+    assert re.findall(r":(\d+)", targets) == ports
+
+
 def test_the_secrets_are_none() -> None:
     (secret,) = documents(KUBERNETES / "overlays" / "example" / "secret.yaml")
     assert secret["stringData"]["SLOTLOCK_SECRET_KEY"] == "REPLACE-ME"
-    assert (
-        "SLOTLOCK_SECRET_KEY=REPLACE-ME\n" in (DEPLOY / "systemd/slotlock.env.example").read_text()
+    assert read_env_file(ENV_EXAMPLE)["SLOTLOCK_SECRET_KEY"] == "SECRET-KEY"
+
+
+def test_a_shell_reads_the_example_of_the_units_as_slotlock_does(tmp_path: Path) -> None:
+    file = tmp_path / "slotlock.env"
+    file.write_text(re.sub("^#(?=SLOTLOCK_)", "", ENV_EXAMPLE.read_text(), flags=re.MULTILINE))
+    variables = read_env_file(file)
+    assert variables["SLOTLOCK_MAIL_FROM"] == "School <noreply@example.org>"
+    script = f"set -eua; . {file}; exec env -0"
+    shell = subprocess.run(["sh", "-c", script], capture_output=True, check=True, text=True)
+    read = dict(line.split("=", 1) for line in shell.stdout.split("\0") if line)
+    assert variables.items() <= read.items()
+    assert {name for name in read.keys() - os.environ.keys() if "SLOTLOCK" in name} <= set(
+        variables
     )
 
 

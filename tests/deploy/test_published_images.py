@@ -1,23 +1,19 @@
-"""compose.yaml and Kubernetes: no image with a published hole, and no open server."""
+"""compose.yaml and Kubernetes: no image with a published hole, no open server, every setting."""
 
 import json
 import os
 import re
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from pymongo import MongoClient
-from pymongo.errors import PyMongoError
 
+from slotlock.api.settings.settings import DECLARATIONS, env_name
 from slotlock.cli.main import main
-from slotlock.devserver.binaries import MONGOD
-from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.deploy.test_whole_path import SECRETS, mongod_of_the_guide
 from tests.support.apps.processes import app_environment, app_process
-from tests.support.polling import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -74,6 +70,60 @@ def test_compose_starts_only_with_the_secrets_that_make_writes() -> None:
     assert "--requirepass" in COMPOSE["services"]["valkey"]["command"]
 
 
+def interpolated(text: str, variables: dict[str, str]) -> str:
+    """Return a text of compose.yaml with the values of its variables, the innermost first."""
+    pattern = re.compile(r"\$\{(\w+)(?::([-?])([^${}]*))?\}")
+    while found := pattern.search(text):
+        name, operator, default = found.groups()
+        value = variables.get(name, "")
+        assert value or operator != "?", default
+        text = text.replace(found[0], value or (default if operator == "-" else ""))
+    return text
+
+
+def app_environment_of_compose(variables: dict[str, str]) -> dict[str, str]:
+    """Return the environment of the app with these variables in .env, as Compose defines it."""
+    app = COMPOSE["services"]["app"]
+    given = variables if app["env_file"] == ".env" else {}
+    own = {name: interpolated(text, variables) for name, text in app["environment"].items()}
+    return given | own
+
+
+def test_every_setting_of_the_env_file_reaches_the_app_and_no_password_of_root_does() -> None:
+    written = dict.fromkeys(
+        ("MONGO_KEY", "MONGO_ROOT_PASSWORD", "MONGO_PASSWORD", "VALKEY_PASSWORD"), "a secret"
+    ) | {"SLOTLOCK_SECRET_KEY": "a key"}
+    without = app_environment_of_compose(written)
+    assert "a secret@mongo" in without["SLOTLOCK_MONGO_URL"]
+    assert without["MONGO_KEY"] == without["MONGO_ROOT_PASSWORD"] == ""
+    # The network has the same gateway after each `down` and `up`.
+    (network,) = COMPOSE["networks"]["web"]["ipam"]["config"]
+    assert without["SLOTLOCK_TRUSTED_PROXIES"] == network["gateway"]
+    for name in map(env_name, DECLARATIONS):
+        assert app_environment_of_compose(written | {name: "given"})[name] == "given"
+    # So does a misspelled one, which the app refuses.
+    assert "SLOTLOCK_MISSPELLED" in app_environment_of_compose(
+        {**written, "SLOTLOCK_MISSPELLED": "1"}
+    )
+    ports = [
+        interpolated(port, {"SLOTLOCK_PORT": "9000"})
+        for port in COMPOSE["services"]["app"]["ports"]
+    ]
+    assert ports == ["127.0.0.1:9000:9000"]
+
+
+def test_compose_leaves_nothing_without_a_name_and_bounds_the_logs() -> None:
+    assert COMPOSE["name"] == "slotlock"
+    for name, service in COMPOSE["services"].items():
+        assert service["logging"] == {"driver": "local"}, name
+        named = [each for each in service["volumes"] if not each.startswith("./")]
+        assert {each.partition(":")[0] for each in named} <= COMPOSE["volumes"].keys()
+    # The image of MongoDB declares this volume, besides that of the data.
+    assert COMPOSE["services"]["mongo"]["tmpfs"] == ["/data/configdb"]
+    # What runs `slotlock worker` in the image does not listen at the port of the app.
+    assert "HEALTHCHECK" not in (ROOT / "Dockerfile").read_text()
+
+
 def test_only_the_ingress_controller_and_prometheus_reach_the_pods() -> None:
     everyone, app = yaml.safe_load_all((KUBERNETES / "base" / "network-policy.yaml").read_text())
     selected = everyone["spec"]["podSelector"]["matchLabels"].items()
@@ -104,41 +154,17 @@ def test_the_user_that_compose_creates_may_do_all_that_slotlock_does(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    script = (ROOT / "deploy" / "compose" / "mongodb.js").read_text()
-    found = re.findall(r'{ role: "(\w+)", db: "(\w+)" }', script)
-    with embedded_servers(tmp_path, redis_url=servers.redis_url) as unprotected:
-        with MongoClient[dict[str, Any]](unprotected.mongo_url) as client:
-            roles = [{"role": role, "db": database} for role, database in found]
-            client.slotlock.command("createUser", "slotlock", pwd="secret", roles=roles)
-        (mongod,) = unprotected.processes
-    key = tmp_path / "mongod.key"
-    key.write_text("0123456789abcdef" * 4)
-    key.chmod(0o400)
-    arguments = ("--port", str(mongod.port), *MONGOD.options, "--keyFile", str(key))
-    url = f"mongodb://slotlock:secret@127.0.0.1:{mongod.port}/slotlock?replicaSet=rs0"
-
-    hurried: dict[str, Any] = {"serverSelectionTimeoutMS": 1_000}
-
-    def is_ready() -> bool:
-        with suppress(PyMongoError), MongoClient[dict[str, Any]](url, **hurried) as client:
-            return bool(client.admin.command("hello")["isWritablePrimary"])
-        return False
-
-    command = [mongod.binary_path, *mongod.data_dir_arguments, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            wait_until(is_ready, "mongod accepts the user of compose.yaml")
-            settings = app_environment(servers, "unused") | {"SLOTLOCK_MONGO_URL": url}
-            for name, value in settings.items():
-                monkeypatch.setenv(name, value)
-            with app_process(settings, tmp_path) as app:
-                assert main(["doctor"]) == 0
-                assert "not checked" not in capsys.readouterr().out
-                results = tmp_path / "results.json"
-                assert main(["simulate", "--url", app.url, "--json", str(results)]) == 0
-                assert json.loads(results.read_text())["invariants"]
-            file = os.fspath(tmp_path / "slotlock.backup")
-            assert main(["backup", file]) == 0
-            assert main(["restore", file, "--replace", "--yes"]) == 0
-        finally:
-            process.kill()
+    with mongod_of_the_guide(tmp_path) as port:
+        url = f"mongodb://slotlock:{SECRETS['MONGO_PASSWORD']}@127.0.0.1:{port}/slotlock?replicaSet=rs0"
+        settings = app_environment(servers, "unused") | {"SLOTLOCK_MONGO_URL": url}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        with app_process(settings, tmp_path) as app:
+            assert main(["doctor"]) == 0
+            assert "not checked" not in capsys.readouterr().out
+            results = tmp_path / "results.json"
+            assert main(["simulate", "--url", app.url, "--json", str(results)]) == 0
+            assert json.loads(results.read_text())["invariants"]
+        file = os.fspath(tmp_path / "slotlock.backup")
+        assert main(["backup", file]) == 0
+        assert main(["restore", file, "--replace", "--yes"]) == 0

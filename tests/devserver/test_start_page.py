@@ -63,6 +63,8 @@ def test_mails_are_caught_and_shown_in_sandboxed_frames(
         assert "This server can send mail." in mail.text
         assert "Message-ID" in browser.get(f"{address[1]}/1/source").text
         assert browser.get(f"{address[1]}/2").status_code == 404
+    # The mail server says nothing of what it takes.
+    assert "mail.log" not in dev_server.output.read_text()
 
 
 def test_the_page_is_html_whose_policy_allows_its_own_style_and_nothing_else(

@@ -64,6 +64,8 @@ class _StopSignalHandler:
 
     def _start(self, number: int) -> None:
         self._task = self._loop.create_task(self._stop(number))
+        name = signal.Signals(number).name
+        log.info("process %s stops after %s, when its requests have finished", os.getpid(), name)
 
     async def _stop(self, number: int) -> None:
         # The server stops accepting first, because another process can serve new connections.

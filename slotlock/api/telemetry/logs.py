@@ -36,7 +36,11 @@ def logging_config(log_format: str, level: str) -> dict[str, Any]:
             "uvicorn": {"level": "INFO"},
             "uvicorn.error": {"level": "ERROR"},
             "pymongo": {"level": "ERROR"},
-            **{name: {"level": "WARNING"} for name in ("asyncio", "urllib3", "opentelemetry")},
+            # `mail` is that of aiosmtpd, which takes the mails of `slotlock dev`.
+            **{
+                name: {"level": "WARNING"}
+                for name in ("asyncio", "urllib3", "opentelemetry", "mail")
+            },
             ACCESS_LOGGER: {"level": "INFO"},
         },
     }

@@ -15,6 +15,7 @@ if sys.platform != "win32":
 
 # Connections to MongoDB and Redis, log files and sockets that listen.
 OTHER_FILES = 100
+TRACES_TIMEOUT_S = 3.0
 
 
 def run_doctor() -> int:
@@ -44,7 +45,7 @@ async def _find_all() -> AsyncIterator[Finding]:
         settings = with_running(settings, running)
     for finding in check_settings(settings, is_development=running is not None):
         yield finding
-    yield check_traces()
+    yield await check_traces()
     yield check_file_limit(settings)
     try:
         with_deployment(settings, "mongo_url", "redis_url")
@@ -94,13 +95,20 @@ def check_settings(settings: Settings, *, is_development: bool) -> list[Finding]
     return findings or [ok("settings", "valid")]
 
 
-def check_traces() -> Finding:
-    """Check that traces can be sent, if a variable of OpenTelemetry asks for them."""
+async def check_traces() -> Finding:
+    """Check that traces can be sent, and arrive, if a variable of OpenTelemetry asks for them."""
     try:
         check_tracing()
     except TracingUnavailableError as error:
         return fail("traces", str(error), "or unset the variable")
-    return ok("traces", "on" if has_endpoint() else "off")
+    if not has_endpoint():
+        return ok("traces", "off")
+    from slotlock.infrastructure.telemetry.opentelemetry_spans import send_no_spans
+
+    if reason := await asyncio.to_thread(send_no_spans, TRACES_TIMEOUT_S):
+        advice = "start the receiver, or correct OTEL_EXPORTER_OTLP_ENDPOINT"
+        return warning("traces", f"the endpoint took no traces: {reason}", advice)
+    return ok("traces", "on, and the endpoint takes them")
 
 
 def check_file_limit(settings: Settings) -> Finding:

@@ -8,6 +8,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
 from slotlock.api.settings.settings import Settings
+from slotlock.cli.deployment import FIRST_ADMIN
 from slotlock.cli.doctor.address_checks import check_addresses
 from slotlock.cli.doctor.finding import Finding, check_clock, fail, ok, warning
 from slotlock.cli.doctor.worker_checks import check_workers
@@ -24,6 +25,7 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSION_FIELD, SCHEMA_VERSIONS
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError, find_missing
 from slotlock.infrastructure.mongo.repositories import INDEXES
+from slotlock.infrastructure.mongo.users.account_admin_writer import has_admin
 
 HEALTHY_STATES = {"PRIMARY", "SECONDARY", "ARBITER"}
 MAX_LAG = timedelta(seconds=10)
@@ -59,7 +61,7 @@ async def check_mongodb(settings: Settings) -> AsyncIterator[Finding]:
         yield fail("MongoDB", _reason(error), "start it, or correct SLOTLOCK_MONGO_URL")
         return
     async with open_database(url) as database:
-        async for finding in _check_database(database):
+        async for finding in _check_database(database, settings):
             yield finding
 
 
@@ -125,7 +127,7 @@ def _not_allowed(check: str, error: OperationFailure) -> Finding:
     return warning(check, f"not checked: {_reason(error)}", "grant the role clusterMonitor")
 
 
-async def _check_database(database: Database) -> AsyncIterator[Finding]:
+async def _check_database(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     try:
         probe = {"$currentDate": {"at": True}}
         await database["write_probes"].update_one({"_id": "write"}, probe, upsert=True)
@@ -138,6 +140,7 @@ async def _check_database(database: Database) -> AsyncIterator[Finding]:
         yield await _check_indexes(database)
         yield await _check_documents(database)
         yield await check_addresses(database)
+        yield await _check_admin(database, settings)
         async for finding in check_workers(database):
             yield finding
     except PyMongoError as error:
@@ -174,3 +177,11 @@ async def _check_documents(database: Database) -> Finding:
             found = f"{collection} has version {stored}, and this release knows {version}"
             return fail(check, found, "run the release that wrote them, or a newer one")
     return ok(check, "this release understands the newest document of each collection")
+
+
+async def _check_admin(database: Database, settings: Settings) -> Finding:
+    if await has_admin(database):
+        return ok("admin", "there is one")
+    if settings.admin_email is not None:
+        return ok("admin", f"there is none; the next start creates {settings.admin_email}")
+    return warning("admin", "no account is an admin, and only one makes organizers", FIRST_ADMIN)

@@ -5,7 +5,7 @@ from time import time
 
 from slotlock.api.backend import board_url
 from slotlock.api.settings.providers import read_providers
-from slotlock.api.settings.settings import Settings
+from slotlock.api.settings.settings import Settings, env_name
 from slotlock.auth.providers.connections import WELL_KNOWN, ProviderConnection
 from slotlock.auth.providers.provider import Provider
 from slotlock.auth.sign_on.id_tokens import KEY_TYPES
@@ -31,6 +31,13 @@ async def _check_provider(
     settings: Settings, provider: Provider, client: ProviderClient
 ) -> AsyncIterator[Finding]:
     check = f"sign-on {provider.id}"
+    # Also while the provider does not respond: it may be because nobody has registered them.
+    addresses = ", ".join(filter(None, (board_url(settings), *provider.redirect_uris)))
+    if addresses:
+        yield ok(f"{check} pages", f"the provider needs to know the addresses {addresses}")
+    else:
+        advice = f"set {env_name('public_url')}, or `redirect_uris` in SLOTLOCK_PROVIDERS"
+        yield fail(f"{check} pages", "the provider has no address for users who return", advice)
     connection, sent_s = ProviderConnection(provider, client), time()
     try:
         response = await client.get(provider.issuer, provider.issuer.rstrip("/") + WELL_KNOWN)
@@ -47,9 +54,7 @@ async def _check_provider(
         advice = "correct `algorithms` in SLOTLOCK_PROVIDERS"
         yield fail(check, f"it has no key for {names}", advice)
         return
-    addresses = ", ".join(filter(None, (board_url(settings), *provider.redirect_uris)))
-    found = f"{len(usable)} keys; it needs to know the addresses {addresses}"
-    yield ok(check, found)
+    yield ok(check, f"{len(usable)} keys")
     if response.date is not None:
         # The header has whole seconds.
         server_s, max_skew_s = response.date.timestamp() + 0.5, settings.max_clock_skew_s + 1

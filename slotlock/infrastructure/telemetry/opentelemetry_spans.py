@@ -1,9 +1,12 @@
 """Spans of OpenTelemetry, sent by OTLP over HTTP. OpenTelemetry reads its own variables."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
 from typing import Any
 
 from opentelemetry.context import Context
@@ -11,7 +14,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.instrumentation.pymongo import CommandTracer
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.trace import (
     Link,
     Span,
@@ -61,6 +64,24 @@ class _CommandsOfRequests(CommandTracer):
     def started(self, event: CommandStartedEvent) -> None:
         if get_current_span().is_recording():
             super().started(event)
+
+
+def send_no_spans(timeout_s: float) -> str | None:
+    """Send an empty list of spans; return why the endpoint did not take it, or None. It blocks."""
+    logger = logging.getLogger(OTLPSpanExporter.__module__)
+    records: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    log = QueueHandler(records)  # the exporter returns no reason, but logs it
+    previous, logger.propagate = logger.propagate, False
+    logger.addHandler(log)
+    exporter = OTLPSpanExporter(timeout=timeout_s)
+    try:
+        if exporter.export(()) is SpanExportResult.SUCCESS:
+            return None
+    finally:
+        exporter.shutdown()  # type: ignore[no-untyped-call]
+        logger.removeHandler(log)
+        logger.propagate = previous
+    return "no reason" if records.empty() else records.get().getMessage()
 
 
 class Spans:

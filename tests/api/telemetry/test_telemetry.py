@@ -32,7 +32,7 @@ FOLDER = Path(__file__).parents[3] / "deploy" / "monitoring"
 TARGET_LABELS = {"instance", "job"}
 FUNCTIONS = {
     *("sum", "max", "count", "by", "rate", "deriv", "abs", "histogram_quantile"),
-    *("and", "unless", "offset"),
+    *("and", "unless", "offset", "absent"),
 }
 
 
@@ -208,6 +208,7 @@ async def exposed_labels(app: AppProcess) -> dict[str, set[str]]:
         await member.cancel_booking(booked["booking"]["id"])
         text = (await http.get(f"{app.url}/metrics")).text
     labels = {name: set[str]() for name in re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)}
+    labels["up"] = set()  # Prometheus makes it for each target
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels.setdefault(sample.name, set()).update(sample.labels)
@@ -241,6 +242,15 @@ def test_a_missing_metric_or_label_is_noticed() -> None:
     expression = 'sum by (kind) (rate(slotlock_misspelled_total{code!="ok"}[5m])) > 0'
     assert metric_names(expression) == {"slotlock_misspelled_total"}
     assert label_names(expression) == {"kind", "code"}
+
+
+def test_the_job_whose_end_is_an_alert_is_that_of_the_guide() -> None:
+    guide = (FOLDER.parents[1] / "docs" / "guides" / "monitoring.md").read_text()
+    expressions = [expression for _, expression in EXPRESSIONS if "up{" in expression]
+    assert [re.findall('job="(.+?)"', each) for each in expressions] == [["slotlock"]] * 2
+    # A target that is gone has no `up` at all, and one that is dead has 0.
+    assert 'absent(up{job="slotlock"} == 1)' in expressions
+    assert guide.count("job_name: slotlock\n") == 1
 
 
 def test_each_alert_has_a_severity_and_says_what_to_do() -> None:

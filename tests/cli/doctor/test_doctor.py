@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from time import time
 
 import pytest
@@ -68,10 +70,28 @@ def test_a_healthy_deployment_has_no_failure(
     assert set(findings) == {
         "settings", "traces", "open files", "MongoDB", "MongoDB clock", "MongoDB topology",
         "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
-        "MongoDB documents", "addresses", "Redis", "Redis clock", "Redis eviction", "Redis memory",
-        "Redis persistence", "outbox reader", "outbox entries", "draws",
+        "MongoDB documents", "addresses", "admin", "Redis", "Redis clock", "Redis eviction",
+        "Redis memory", "Redis persistence", "outbox reader", "outbox entries", "draws",
         "webhooks",
     }  # fmt: skip
+
+
+def test_a_deployment_without_an_admin_is_a_warning_that_says_how_to_create_one(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    environ.setenv("SLOTLOCK_MONGO_URL", database_url(servers, "without_admin"))
+    assert main(["migrate"]) == 0
+    capsys.readouterr()
+    assert "the next start creates admin@slotlock.test" in examine(capsys)["admin"]
+    for name in ("SLOTLOCK_ADMIN_EMAIL", "SLOTLOCK_ADMIN_PASSWORD"):
+        environ.delenv(name)
+    text = examine(capsys)["admin"]
+    assert text.startswith("warning no account is an admin")
+    assert "`slotlock users create you@example.org --role admin`" in text
+    users = {"email": "ada@slotlock.test", "role": "admin", "banned": None}
+    with MongoClient[Document](database_url(servers, "without_admin")) as client:
+        client.without_admin.users.insert_one(users)
+        assert examine(capsys)["admin"] == "ok there is one"
 
 
 @pytest.mark.parametrize(
@@ -98,9 +118,7 @@ def test_each_setting_that_is_wrong_is_reported(
 def test_an_endpoint_for_traces_without_the_packages_fails_as_serve_and_worker_do(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
 ) -> None:
-    assert examine(capsys)["traces"] == "ok off"
     environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
-    assert examine(capsys)["traces"] == "ok on"
     environ.setitem(sys.modules, "opentelemetry.sdk", None)  # as if it were not installed
     text = examine(capsys, exit_code=1)["traces"]
     assert text.startswith("FAIL OTEL_EXPORTER_OTLP_ENDPOINT or ")
@@ -108,6 +126,42 @@ def test_an_endpoint_for_traces_without_the_packages_fails_as_serve_and_worker_d
     for command in ("serve", "worker"):
         (line,) = command_errors(capsys, command)
         assert line in text
+
+
+class TracesReceiver(BaseHTTPRequestHandler):
+    """Takes traces at the path of OpenTelemetry only."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200 if self.path == "/v1/traces" else 404)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+def test_the_endpoint_for_traces_is_tried(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
+) -> None:
+    assert examine(capsys)["traces"] == "ok off"
+    with HTTPServer(("127.0.0.1", 0), TracesReceiver) as receiver:
+        address = f"http://127.0.0.1:{receiver.server_port}"
+        thread = Thread(target=receiver.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+            assert examine(capsys)["traces"] == "ok on, and the endpoint takes them"
+            environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"{address}/elsewhere")
+            text = examine(capsys)["traces"]
+            assert text.startswith("warning the endpoint took no traces: ")
+            assert "404" in text
+        finally:
+            receiver.shutdown()
+            thread.join()
+    environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    output = examine(capsys)["traces"]
+    assert output.startswith("warning the endpoint took no traces: ")
+    assert "refused" in output
 
 
 def test_indexes_that_are_missing_or_different_and_newer_documents_are_reported(
@@ -310,10 +364,14 @@ def test_the_providers_of_sign_ins_are_checked_with_their_keys_and_clocks(
         file.write_text("\n".join(["[[provider]]", *lines]))
         findings = examine(capsys)
         assert findings["sign-on school"].startswith("ok 1 keys")
-        assert "https://slots.example.org/board" in findings["sign-on school"]
+        assert "https://slots.example.org/board" in findings["sign-on school pages"]
         assert findings["sign-on school clock"].startswith("ok ")
         provider.published = []
         assert "no key for RS256" in examine(capsys, 1)["sign-on school"]
         provider.metadata = {"issuer": "https://elsewhere.example"}
         assert "its issuer is" in examine(capsys, 1)["sign-on school"]
-    assert examine(capsys, 1)["sign-on school"].startswith("FAIL")
+    findings = examine(capsys, 1)
+    assert findings["sign-on school"].startswith("FAIL")
+    assert "https://slots.example.org/board" in findings["sign-on school pages"]
+    environ.delenv("SLOTLOCK_PUBLIC_URL")
+    assert examine(capsys, 1)["sign-on school pages"].startswith("FAIL the provider has no address")

@@ -280,6 +280,12 @@ async def has_other_admin(database: Database, user_id: UserId, session: AsyncCli
     return bool((await database["users"].update_one(other, touch, session=session)).matched_count)
 
 
+async def has_admin(database: Database) -> bool:
+    """Return whether any account is an admin and not banned."""
+    query: Document = {"role": Role.ADMIN.value, "banned": None}
+    return await database["users"].find_one(query, {"_id": 1}) is not None
+
+
 @value_object
 class AuditInfo:
     """The action, the actor and the time that the audit note of a change contains."""

@@ -1,7 +1,7 @@
-// The health check of MongoDB in compose.yaml: healthy when slotlock can sign in and write.
-// It does what is missing first: the replica set, the user root, the user of slotlock.
-// While there are no users, mongod accepts these commands from inside its container only.
-const { MONGO_ROOT_PASSWORD, MONGO_PASSWORD } = process.env;
+// Makes a new mongod with a key file ready for slotlock: the replica set, the user root, the user of slotlock.
+// It does what is missing, and fails until slotlock can sign in and write: compose.yaml runs it until then.
+// While there are no users, mongod accepts these commands from its own machine or container only.
+const { MONGO_HOST = "127.0.0.1:27017", MONGO_ROOT_PASSWORD, MONGO_PASSWORD } = process.env;
 const admin = db.getSiblingDB("admin");
 const slotlock = db.getSiblingDB("slotlock");
 
@@ -14,7 +14,7 @@ function signIn(database, user, password) {
 }
 
 if (!db.hello().setName) {
-  rs.initiate({ _id: "rs0", members: [{ _id: 0, host: "mongo:27017" }] });
+  rs.initiate({ _id: "rs0", members: [{ _id: 0, host: MONGO_HOST }] });
 }
 if (!db.hello().isWritablePrimary) {
   quit(1);
