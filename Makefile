@@ -115,6 +115,9 @@ schema: .venv/installed  ## write schema.graphql unless clients would break (BRE
 settings: .venv/installed  ## write docs/reference/settings.md
 	$(BIN)/slotlock settings > docs/reference/settings.md
 
+commands: .venv/installed  ## write docs/reference/commands.md
+	$(BIN)/slotlock commands > docs/reference/commands.md
+
 PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade --quiet $(PACKAGES:packages/%=--no-emit-package %)
 
@@ -124,4 +127,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --output-file requirements-run.lock
 	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --extra simulate --output-file requirements-simulate.lock
 
-.PHONY: help install run simulate check test test-slow test-times steady pure screenshots conformance bench bench-calls bench-growth bench-scale bench-draw bench-mail bench-memory faults lint types imports format schema settings secrets lock
+.PHONY: help install run simulate check test test-slow test-times steady pure screenshots conformance bench bench-calls bench-growth bench-scale bench-draw bench-mail bench-memory faults lint types imports format schema settings commands secrets lock

@@ -109,7 +109,7 @@ SLOW_PARAMETERS = ("[Sentinel", "[Cluster", "-Sentinel", "-Cluster", "[control]"
 # Tests that start no server: `make check` runs them.
 PURE = (
     "packages", "tests/domain", "tests/graphql/schema", "tests/docs/test_style.py",
-    "tests/bench/faults",
+    "tests/bench/faults", "tests/cli/test_commands.py",
 )  # fmt: skip
 # The tests that `make test` runs after those of `make check`.
 EVERYDAY = "not slow and not pure"

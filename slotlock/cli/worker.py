@@ -3,6 +3,7 @@
 import asyncio
 import logging.config
 import socket
+from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 
@@ -27,7 +28,7 @@ from slotlock.api.telemetry.traces import check_tracing
 from slotlock.cli.deployment import check_mongodb, with_deployment
 
 
-def run_worker() -> int:
+def run_worker(args: Namespace) -> int:
     """Serve the queue until a stop signal, and return the exit code.
 
     Raises:

@@ -26,11 +26,6 @@ DRAW_MODE = "draw"
 
 def define_simulate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `slotlock simulate`."""
-    parser.description = (
-        "Registers users, opens a campaign, lets all users book at once and checks the results. "
-        "Exit code 0: every promise holds; 1: a promise is broken; 2: the simulation could not be "
-        "completed."
-    )
     parser.add_argument(
         "--url", type=_parse_url, help="the server; default: `make run`, SLOTLOCK_HOST and PORT"
     )
@@ -63,11 +58,11 @@ def define_simulate(parser: argparse.ArgumentParser) -> None:
         type=_parse_mode,
         default=BookingMode.LOCK,
         metavar="MODE",
-        help=f"how users book: {MODES_TEXT}, default lock; draw compares a rush and draws by lot "
-        "on the same wishes, without a server: --attempts is how many each user has, default 12",
+        help=f"how users book: {MODES_TEXT}, default lock; draw compares ways to give places, "
+        "without a server, with 12 wishes or --attempts",
     )
     parser.add_argument(
-        "--json", type=_parse_output_path, metavar="FILE", help="write the results as JSON"
+        "--results", type=_parse_output_path, metavar="FILE", help="write the results as JSON"
     )
     parser.add_argument(
         "--plot",
@@ -130,8 +125,8 @@ def _run_simulation(args: argparse.Namespace, target: SimulationTarget) -> int:
         result = runner.run(simulate(config, target.organizer))
     print(format_summary(result), flush=True)
     try:
-        if args.json is not None:
-            args.json.write_bytes(to_json(result))
+        if args.results is not None:
+            args.results.write_bytes(to_json(result))
         if args.plot is not None:
             from slotlock.simulation.report.plot import draw_plot  # slow to import
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from slotlock.auth.container import Auth
 from slotlock.domain.booking.booking_refusals import UserNotFound
@@ -12,6 +12,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
     BanRefusal,
+    LastAdmin,
     SelfRegistered,
     account_change_refusal,
     ban_refusal,
@@ -98,30 +99,40 @@ async def vouch(auth: Auth, caller: Caller, user_id: UserId) -> VouchOutcome:
     )
 
 
-async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -> BanOutcome:
+@overload
+async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -> BanOutcome: ...
+@overload
+async def ban(
+    auth: Auth, caller: None, user_id: UserId, reason: str | None
+) -> BanOutcome | LastAdmin: ...
+async def ban(
+    auth: Auth, caller: Caller | None, user_id: UserId, reason: str | None
+) -> BanOutcome | LastAdmin:
     """Ban a user and end their sessions and streams, and their new links.
 
-    Their bookings do not change.
+    Their bookings do not change. `caller` is None for the command line, which alone gets LastAdmin.
     """
     reason = normalize_line(reason or "")
     if problem := validate_ban_reason(reason):
         return InvalidInput((FieldProblem("reason", problem),))
-    banned: User | UserNotFound | BanRefusal = await change_user(
+    by = None if caller is None else caller.user_id
+    banned: User | LastAdmin | UserNotFound | BanRefusal = await change_user(
         auth,
         user_id,
         partial(ban_refusal, caller),
-        lambda user: auth.repositories.bans.ban(user, caller.user_id, reason or None, auth.now()),
+        lambda user: auth.repositories.bans.ban(user, by, reason or None, auth.now()),
     )
     if isinstance(banned, User):
         auth.session_streams.session_changed(user_id)
     return banned
 
 
-async def unban(auth: Auth, caller: Caller, user_id: UserId) -> UnbanOutcome:
+async def unban(auth: Auth, caller: Caller | None, user_id: UserId) -> UnbanOutcome:
     """End the ban of a user; a user who is not banned does not change."""
+    by = None if caller is None else caller.user_id
     return await change_user(
         auth,
         user_id,
         partial(ban_refusal, caller),
-        lambda user: auth.repositories.bans.unban(user, caller.user_id, auth.now()),
+        lambda user: auth.repositories.bans.unban(user, by, auth.now()),
     )

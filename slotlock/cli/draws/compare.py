@@ -55,9 +55,9 @@ def compare_on_wishes(args: Namespace) -> int:
         duration_s = time.perf_counter() - started
         print(f"{name:7} {describe_measures(results[name])} ({duration_s:.1f} s)")
     try:
-        if args.json is not None:
+        if args.results is not None:
             measures = {name: asdict(each) for name, each in results.items()}
-            args.json.write_text(json.dumps({"seed": seed, "measures": measures}, indent=2))
+            args.results.write_text(json.dumps({"seed": seed, "measures": measures}, indent=2))
         if args.plot is not None:
             _draw_plot(results, args.plot)
     except OSError as error:

@@ -356,21 +356,25 @@ class BanWriter:
     async def ban(
         self,
         expected: User,
-        by: UserId,
+        by: UserId | None,
         reason: str | None,
         now: datetime,
-    ) -> User | None:
+    ) -> User | LastAdmin | None:
         """Ban a user and end their sessions and new links. Return None if the user changed.
 
-        A second ban replaces the reason and does not change the time of the ban.
+        A second ban replaces the reason and does not change the time of the ban. `by` is None for
+        the command line, which could ban the last admin: everybody else is one who remains.
         """
         ban: Document = {} if reason is None else {"banReason": reason}
         # Also of a user whom a sync banned: from now on, only organizers lift this ban.
-        ban["bannedBy"] = ObjectId(by)
+        ban["bannedBy"] = None if by is None else ObjectId(by)
         if not expected.banned:
             ban["bannedAt"] = now
 
-        async def write(session: AsyncClientSession) -> User | None:
+        async def write(session: AsyncClientSession) -> User | LastAdmin | None:
+            may_be_last = by is None and expected.role is Role.ADMIN
+            if may_be_last and not await has_other_admin(self._database, expected.id, session):
+                return LastAdmin(expected.id)
             update = {"$set": {"banned": True, **ban}}
             audit_info = AuditInfo(AuditAction.BANNED, by, now)
             banned = await update_user(
@@ -384,14 +388,20 @@ class BanWriter:
 
     @limited
     async def find_banned_since(self, since: datetime, limit: int) -> list[tuple[UserId, UserId]]:
-        """Return the users who were banned after a time, latest first, each with the actor."""
+        """Return the users who were banned after a time, latest first, each with the actor.
+
+        The actor of a ban by the command line is the user.
+        """
         found = self._users.find(
             {"bannedAt": {"$gt": since}}, {"bannedBy": 1}, sort=[("bannedAt", -1)], limit=limit
         )
-        return [(UserId(str(d["_id"])), UserId(str(d["bannedBy"]))) async for d in found]
+        return [
+            (UserId(str(each["_id"])), UserId(str(each.get("bannedBy") or each["_id"])))
+            async for each in found
+        ]
 
     @limited
-    async def unban(self, expected: User, by: UserId, now: datetime) -> User | None:
+    async def unban(self, expected: User, by: UserId | None, now: datetime) -> User | None:
         """Lift a ban. Return the user; None if the user changed meanwhile."""
         audit_info = AuditInfo(AuditAction.UNBANNED, by, now)
         return await in_transaction(
