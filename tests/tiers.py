@@ -14,7 +14,7 @@ SLOW = (
     "cli/test_backup.py::test_a_backup_during_bookings",
     "cli/test_backup.py::test_a_restore_refuses",
     "cli/test_queue.py::test_a_worker_shows_the_tickets",
-    "deploy/test_container_image.py",
+    "deploy/test_container_image.py", "deploy/test_wheels.py",
     "deploy/test_published_images.py::test_the_user_that_compose_creates",
     # long scenes in a browser
     "board/test_accessibility.py", "board/test_guide.py", "board/test_member_views.py",

@@ -18,6 +18,11 @@ from slotlock.simulation.model.plan import (
 )
 
 REQUIRED_PACKAGES = ("aiohttp", "matplotlib")
+# By the lock file: no index has slotlock, and somebody may register its name.
+MISSING_PACKAGES = (
+    "the packages of the extra `simulate`: "
+    "pip install --require-hashes -r requirements-simulate.lock"
+)
 EXIT_INVARIANT_BROKEN, EXIT_NOT_COMPLETED = 1, 2
 PLOT_SUFFIXES = (".svg", ".png")
 MODES_TEXT = "lock, wait, queue or draw"
@@ -94,9 +99,7 @@ def run_simulate_command(
     if args.attempts > args.slots and args.campaign is None:
         args.usage_error("argument --attempts: at most as many as there are --slots")
     if not all(_is_installed(name) for name in REQUIRED_PACKAGES):
-        raise MissingPackagesError(
-            "simulate needs packages of an extra: pip install 'slotlock[simulate]'"
-        )
+        raise MissingPackagesError(f"simulate needs {MISSING_PACKAGES}")
     try:
         return _run_simulation(args, find_target())
     except SimulationError as error:
