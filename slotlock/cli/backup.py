@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from slotlock.api.settings.settings import Settings, read_settings
+from slotlock.cli.commands.table import format_rows
 from slotlock.cli.deployment import (
     CommandError,
     check_mongodb,
@@ -137,9 +138,9 @@ def _open_for_restore(settings: Settings) -> AbstractAsyncContextManager[Databas
 
 
 def _describe(header: ArchiveHeader, what: str) -> str:
-    counts = [f"{name}\t{count}" for name, count in header.counts.items()]
+    counts = format_rows(("collection", "documents"), [*header.counts.items()], as_json=False)
     taken = f"{format_in_zone(header.taken_at)} by slotlock {header.slotlock_version}"
-    return "\n".join([*counts, f"{what}: {sum(header.counts.values())} documents, taken {taken}"])
+    return f"{counts}\n{what}: {sum(header.counts.values())} documents, taken {taken}"
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def _describe(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.errno in FULL_DISK:
         if error.filename is None:
             _discard_output()
-        return f"{error.filename or 'the output'} cannot be written: {error.strerror}"
+        return f"{error.filename or 'the output or a file'} cannot be written: {error.strerror}"
     from pymongo.errors import PyMongoError
 
     from slotlock.api.listener import ListenError
@@ -106,8 +106,12 @@ def print_schema(args: argparse.Namespace) -> str:
 def print_settings(args: argparse.Namespace) -> str:
     """Return the reference page of the settings."""
     from slotlock.api.settings.reference_page import settings_page
+    from slotlock.cli.commands.declared import COMMANDS
 
-    return settings_page().rstrip("\n")
+    def readers(setting: str) -> list[str]:
+        return [name for name, command in COMMANDS.items() if command.reads(setting)]
+
+    return settings_page(readers).rstrip("\n")
 
 
 def print_commands(args: argparse.Namespace) -> str:

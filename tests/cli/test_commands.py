@@ -76,6 +76,40 @@ def test_one_thing_is_done_by_one_verb() -> None:
     assert {name.split()[1] for name in LEAVES if " " in name} == VERBS
 
 
+READING = {
+    "backup": ("backup.py",),
+    "doctor": ("doctor/*.py",),
+    "migrate": ("migrate.py",),
+    "outbox": ("outbox.py",),
+    "queue": ("queue.py",),
+    "simulate": ("simulate.py",),
+    "users": ("users.py", "user_files.py"),
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_command_reads_no_setting_that_it_does_not_declare(name: str) -> None:
+    files = [file for each in READING[name] for file in (ROOT / "slotlock/cli").glob(each)]
+    read = {found for file in files for found in re.findall(r"settings\.(\w+)", file.read_text())}
+    # A clock that is wrong is a line of the log.
+    named = (read & DECLARATIONS.keys()) - {"max_clock_skew_s"}
+    assert named
+    assert [each for each in sorted(named) if not COMMANDS[name].reads(each)] == []
+
+
+def test_the_page_of_the_settings_says_which_process_reads_them_and_what_they_may_be() -> None:
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    assert [
+        re.search(rf"`{name}`\n\n- Value: (.*)\n- Read by: (.*)\n", page).groups()  # type: ignore[union-attr]
+        for name in ("SLOTLOCK_PORT", "SLOTLOCK_BODY_TIMEOUT_S", "SLOTLOCK_REGISTRATION")
+    ] == [
+        ("a whole number from 1 to 65,535; default: `8000`", "`dev`, `serve`, `simulate`"),
+        ("a number, greater than 0; default: `30`", "`dev`, `serve`"),
+        ("`open`, `invited` or `closed`; default: `open`", "`dev`, `serve`"),
+    ]
+    assert page.count("- Read by: `") == len(DECLARATIONS)
+
+
 @pytest.mark.parametrize("name", ["users import", "users sync"])
 def test_what_reads_a_file_of_users_writes_only_with_apply(name: str) -> None:
     arguments = [*name.split(), "users.csv"]
@@ -131,7 +165,10 @@ def test_a_full_disk_is_one_line() -> None:
             check=False,
         )
     assert ended.returncode == 1
-    assert ended.stderr == "slotlock: the output cannot be written: No space left on device\n"
+    assert (
+        ended.stderr
+        == "slotlock: the output or a file cannot be written: No space left on device\n"
+    )
 
 
 def test_every_command_that_a_page_or_a_message_names_exists() -> None:

@@ -41,6 +41,8 @@ class Command(NamedTuple):
     # Settings without which it does nothing, and those that change what it does.
     needs: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
+    # Instead of a long list; `uses` has the most important ones then.
+    uses_all_but: tuple[str, ...] | None = None
     exit_codes: Mapping[int, str] = {}
     arguments: tuple[Argument, ...] = ()
     # Adds arguments that another layer declares.
@@ -53,6 +55,14 @@ class Command(NamedTuple):
     def all_exit_codes(self) -> dict[int, str]:
         """What each exit code means."""
         return dict(sorted({**EXIT_CODES, **self.exit_codes}.items()))
+
+    def reads(self, name: str) -> bool:
+        """Whether the command, or one of its actions, reads a setting."""
+        if self.uses_all_but is not None:
+            return name not in self.uses_all_but
+        if name in (*self.needs, *self.uses) or (name == "data_dir" and self.finds_deployment):
+            return True
+        return any(each.reads(name) for each in self.actions.values())
 
     @property
     def finds_deployment(self) -> bool:

@@ -48,7 +48,7 @@ def _section(name: str, command: Command) -> Iterator[str]:
     if arguments := [each for each in parser._actions if each.dest != "help"]:
         yield from ("", "| argument | meaning |", "|---|---|", *map(_row, arguments))
     if command.columns:
-        yield from ("", *wrap(f"Columns: {', '.join(command.columns)}.", 120))
+        yield from ("", *wrap(f"Columns: {', '.join(command.columns)}.", 100))
     if settings := settings_lines(command, "`"):
         yield from ("", *settings)
     if command.exit_codes:

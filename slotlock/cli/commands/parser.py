@@ -5,6 +5,7 @@ import gc
 import re
 from collections.abc import Callable
 from importlib import import_module
+from textwrap import wrap
 from typing import Any
 
 from slotlock import __version__
@@ -84,7 +85,9 @@ def settings_lines(command: Command, quote: str = "") -> list[str]:
         for names in (command.needs, command.uses)
     )
     found = ", or a running `slotlock dev`" if command.finds_deployment else ""
-    return [f"It needs {needed}{found}."] * bool(needed) + [f"It uses {used}."] * bool(used)
+    more = " and others" if command.uses_all_but is not None else ""
+    sentences = {f"It needs {needed}{found}.": needed, f"It uses {used}{more}.": used}
+    return [line for text, names in sentences.items() if names for line in wrap(text, 100)]
 
 
 def _epilog(command: Command) -> str:
