@@ -233,14 +233,14 @@ def ban_user(args: Namespace) -> str:
 
     async def ban(auth: Auth) -> str:
         user = await _find_user(auth, args.login_name)
-        match await groups_and_bans.ban(auth, None, user.id, args.reason):
+        match await groups_and_bans.ban_by_operator(auth, user.id, args.reason):
             case User():
                 return f"banned {user.login_name}; all sessions ended"
             case InvalidInput() as invalid:
                 raise CommandError(f"--reason: {invalid.problems[0].message}")
             case LastAdmin():
                 raise _last_admin(user)
-            case _:
+            case UserNotFound():
                 raise _unknown(args.login_name)
 
     return with_auth(ban)

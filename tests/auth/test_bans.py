@@ -94,7 +94,7 @@ async def test_a_user_who_becomes_an_organizer_during_the_ban_is_not_banned_by_o
 ) -> None:
     ban = BanWriter.ban
 
-    async def ban_after_promotion(self: BanWriter, loaded: User, *arguments: object) -> object:
+    async def ban_after_promotion(self: BanWriter, loaded: User, *arguments: object) -> User | None:
         await account_admin.set_role(auth, None, user.id, Role.ORGANIZER)
         return await ban(self, loaded, *arguments)  # type: ignore[arg-type]
 

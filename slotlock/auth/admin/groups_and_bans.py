@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from slotlock.auth.container import Auth
 from slotlock.domain.booking.booking_refusals import UserNotFound
@@ -99,32 +99,39 @@ async def vouch(auth: Auth, caller: Caller, user_id: UserId) -> VouchOutcome:
     )
 
 
-@overload
-async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -> BanOutcome: ...
-@overload
-async def ban(
-    auth: Auth, caller: None, user_id: UserId, reason: str | None
-) -> BanOutcome | LastAdmin: ...
-async def ban(
-    auth: Auth, caller: Caller | None, user_id: UserId, reason: str | None
-) -> BanOutcome | LastAdmin:
+async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -> BanOutcome:
     """Ban a user and end their sessions and streams, and their new links.
 
-    Their bookings do not change. `caller` is None for the command line, which alone gets LastAdmin.
+    Their bookings do not change.
     """
     reason = normalize_line(reason or "")
     if problem := validate_ban_reason(reason):
         return InvalidInput((FieldProblem("reason", problem),))
-    by = None if caller is None else caller.user_id
-    banned: User | LastAdmin | UserNotFound | BanRefusal = await change_user(
+    banned: User | UserNotFound | BanRefusal = await change_user(
         auth,
         user_id,
         partial(ban_refusal, caller),
-        lambda user: auth.repositories.bans.ban(user, by, reason or None, auth.now()),
+        lambda user: auth.repositories.bans.ban(user, caller.user_id, reason or None, auth.now()),
     )
     if isinstance(banned, User):
         auth.session_streams.session_changed(user_id)
     return banned
+
+
+async def ban_by_operator(
+    auth: Auth, user_id: UserId, reason: str | None
+) -> User | UserNotFound | LastAdmin | InvalidInput:
+    """Ban a user as `ban` does, but never the last admin."""
+    reason = normalize_line(reason or "")
+    if problem := validate_ban_reason(reason):
+        return InvalidInput((FieldProblem("reason", problem),))
+    bans = auth.repositories.bans
+    return await change_user(
+        auth,
+        user_id,
+        lambda _: None,
+        lambda user: bans.ban_unless_last_admin(user, reason or None, auth.now()),
+    )
 
 
 async def unban(auth: Auth, caller: Caller | None, user_id: UserId) -> UnbanOutcome:

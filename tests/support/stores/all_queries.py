@@ -422,7 +422,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert await repositories.bans.ban(user, user.id, None, now) is None
     (user,) = (await users.find_many([user.id])).values()
     banned = await repositories.bans.ban(user, user.id, "Loud", now)
-    assert isinstance(banned, User)
+    assert banned is not None
     assert await repositories.bans.find_banned_since(now - timedelta(minutes=1), 10)
     assert await repositories.bans.unban(banned, user.id, now)
     await users.backfill_search_words()

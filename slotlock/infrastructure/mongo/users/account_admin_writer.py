@@ -356,35 +356,50 @@ class BanWriter:
     async def ban(
         self,
         expected: User,
+        by: UserId,
+        reason: str | None,
+        now: datetime,
+    ) -> User | None:
+        """Ban a user and end their sessions and new links. Return None if the user changed.
+
+        A second ban replaces the reason and does not change the time of the ban.
+        """
+        write = partial(self._write_ban, expected, by, reason, now)
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def ban_unless_last_admin(
+        self, expected: User, reason: str | None, now: datetime
+    ) -> User | LastAdmin | None:
+        """Ban a user for the command line: everybody else who bans an admin is one."""
+
+        async def write(session: AsyncClientSession) -> User | LastAdmin | None:
+            is_admin = expected.role is Role.ADMIN
+            if is_admin and not await has_other_admin(self._database, expected.id, session):
+                return LastAdmin(expected.id)
+            return await self._write_ban(expected, None, reason, now, session)
+
+        return await in_transaction(self._database, write)
+
+    async def _write_ban(
+        self,
+        expected: User,
         by: UserId | None,
         reason: str | None,
         now: datetime,
-    ) -> User | LastAdmin | None:
-        """Ban a user and end their sessions and new links. Return None if the user changed.
-
-        A second ban replaces the reason and does not change the time of the ban. `by` is None for
-        the command line, which could ban the last admin: everybody else is one who remains.
-        """
+        session: AsyncClientSession,
+    ) -> User | None:
         ban: Document = {} if reason is None else {"banReason": reason}
         # Also of a user whom a sync banned: from now on, only organizers lift this ban.
-        ban["bannedBy"] = None if by is None else ObjectId(by)
+        ban["bannedBy"] = ObjectId(by) if by else None
         if not expected.banned:
             ban["bannedAt"] = now
-
-        async def write(session: AsyncClientSession) -> User | LastAdmin | None:
-            may_be_last = by is None and expected.role is Role.ADMIN
-            if may_be_last and not await has_other_admin(self._database, expected.id, session):
-                return LastAdmin(expected.id)
-            update = {"$set": {"banned": True, **ban}}
-            audit_info = AuditInfo(AuditAction.BANNED, by, now)
-            banned = await update_user(
-                self._database, _unchanged_filter(expected), update, audit_info, session
-            )
-            if banned is not None:
-                await end_ways_in_of_banned(self._database, [expected.id], by, now, session)
-            return banned
-
-        return await in_transaction(self._database, write)
+        update, info = {"$set": {"banned": True, **ban}}, AuditInfo(AuditAction.BANNED, by, now)
+        unchanged = _unchanged_filter(expected)
+        banned = await update_user(self._database, unchanged, update, info, session)
+        if banned is not None:
+            await end_ways_in_of_banned(self._database, [expected.id], by, now, session)
+        return banned
 
     @limited
     async def find_banned_since(self, since: datetime, limit: int) -> list[tuple[UserId, UserId]]:
