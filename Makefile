@@ -88,6 +88,14 @@ bench-memory: .venv/installed  ## measure the memory at full rate for ten minute
 faults: .venv/installed  ## book while servers, links and clocks fail (MINUTES=10 SEED=random ARGS="--mix soak")
 	@$(BIN)/python -m bench.faults --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
+DIST ?= dist
+dist: .venv/run  ## build the two wheels, and put the lock files beside them (DIST=dist)
+	@rm -rf $(DIST) && mkdir -p $(DIST)
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation \
+	  --wheel-dir $(DIST) $(PACKAGES) .
+	@cp requirements-run.lock requirements-serve.lock requirements-simulate.lock $(DIST)
+	@echo "$(DIST) has all that docs/guides/install.md needs"
+
 SECRETS := SLOTLOCK_SECRET_KEY MONGO_KEY MONGO_ROOT_PASSWORD MONGO_PASSWORD VALKEY_PASSWORD
 
 secrets:  ## write the passwords and keys of compose.yaml to .env; those that exist stay
@@ -115,6 +123,9 @@ schema: .venv/installed  ## write schema.graphql unless clients would break (BRE
 settings: .venv/installed  ## write docs/reference/settings.md
 	$(BIN)/slotlock settings > docs/reference/settings.md
 
+commands: .venv/installed  ## write docs/reference/commands.md
+	$(BIN)/slotlock commands > docs/reference/commands.md
+
 PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade --quiet $(PACKAGES:packages/%=--no-emit-package %)
 
@@ -124,4 +135,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --output-file requirements-run.lock
 	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --extra simulate --output-file requirements-simulate.lock
 
-.PHONY: help install run simulate check test test-slow test-times steady pure screenshots conformance bench bench-calls bench-growth bench-scale bench-draw bench-mail bench-memory faults lint types imports format schema settings secrets lock
+.PHONY: help install run simulate check test test-slow test-times steady pure screenshots conformance bench bench-calls bench-growth bench-scale bench-draw bench-mail bench-memory faults lint types imports format schema settings commands dist secrets lock

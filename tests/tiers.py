@@ -14,7 +14,7 @@ SLOW = (
     "cli/test_backup.py::test_a_backup_during_bookings",
     "cli/test_backup.py::test_a_restore_refuses",
     "cli/test_queue.py::test_a_worker_shows_the_tickets",
-    "deploy/test_container_image.py", "deploy/test_whole_path.py",
+    "deploy/test_container_image.py", "deploy/test_wheels.py", "deploy/test_whole_path.py",
     "deploy/test_published_images.py::test_the_user_that_compose_creates",
     # long scenes in a browser
     "board/test_accessibility.py", "board/test_guide.py", "board/test_member_views.py",
@@ -109,7 +109,7 @@ SLOW_PARAMETERS = ("[Sentinel", "[Cluster", "-Sentinel", "-Cluster", "[control]"
 # Tests that start no server: `make check` runs them.
 PURE = (
     "packages", "tests/domain", "tests/graphql/schema", "tests/docs/test_style.py",
-    "tests/bench/faults",
+    "tests/bench/faults", "tests/cli/test_commands.py",
 )  # fmt: skip
 # The tests that `make test` runs after those of `make check`.
 EVERYDAY = "not slow and not pure"

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from slotlock.api.app_state import AppState, open_app_state, read_files, site_of
 from slotlock.api.board.endpoint import board_routes
 from slotlock.api.endpoints.health import healthz
+from slotlock.api.endpoints.responses import method_not_allowed, to_response
 from slotlock.api.endpoints.start_page import development_routes
 from slotlock.api.middleware.error_pages import ErrorPages
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
@@ -24,6 +25,7 @@ from slotlock.api.server.garbage_collection import frozen_objects
 from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import Settings
 from slotlock.auth.providers.provider import Provider
+from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.telemetry import buffered_metrics
 
 # Other servers end the path with a slash; a redirect would turn a POST into a GET.
@@ -200,11 +202,10 @@ def _start(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "There is nothing here."}, status_code=404)
+    return to_response(HttpError(404, "There is nothing here."))
 
 
 async def _method_not_allowed(request: Request, error: Exception) -> Response:
     headers = error.headers if isinstance(error, HTTPException) else None
     allowed = sorted((headers or {}).get("Allow", "").split(", "))
-    body = {"error": f"Use {' or '.join(allowed)}."}
-    return JSONResponse(body, status_code=405, headers={"Allow": ", ".join(allowed)})
+    return to_response(method_not_allowed(*allowed))

@@ -3,13 +3,14 @@
 import asyncio
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from slotlock.api.settings.settings import Settings, read_settings
+from slotlock.cli.commands.table import format_rows
 from slotlock.cli.deployment import (
     CommandError,
     check_mongodb,
@@ -40,34 +41,15 @@ FORCE_RISK = (
 )
 
 
-def define_backup(parser: ArgumentParser) -> None:
-    """Add the arguments of `slotlock backup`."""
-    parser.add_argument("file", type=Path, help="a new file")
-    parser.set_defaults(run=_backup)
-
-
-def define_restore(parser: ArgumentParser) -> None:
-    """Add the arguments of `slotlock restore`."""
-    parser.add_argument("file", type=Path)
-    parser.add_argument(
-        "--replace", action="store_true", help="delete everything in the database first"
-    )
-    parser.add_argument("--yes", action="store_true", help="do not ask before --replace deletes")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="restore although processes are connected: what they write is mixed with the backup",
-    )
-    parser.set_defaults(run=_restore)
-
-
-def _backup(args: Namespace) -> None:
+def backup_database(args: Namespace) -> str:
+    """Write a backup of the database of the settings, and return what it contains."""
     settings = settings_with_mongodb()
     asyncio.run(check_mongodb(settings))
-    print(asyncio.run(backup(settings, args.file)))
+    return asyncio.run(backup(settings, args.file))
 
 
-def _restore(args: Namespace) -> None:
+def restore_database(args: Namespace) -> str:
+    """Restore a backup into the database of the settings, and return what it contained."""
     with stopped_deployment(read_settings()) as settings:
         asyncio.run(check_mongodb(settings))
         asyncio.run(check_stopped(settings, force=args.force))
@@ -76,7 +58,7 @@ def _restore(args: Namespace) -> None:
             if loss is not None:
                 confirm(loss, database_name(settings.mongo_url or ""))
                 asyncio.run(check_stopped(settings, force=args.force))
-        print(asyncio.run(restore(settings, args.file, replace=args.replace)))
+        return asyncio.run(restore(settings, args.file, replace=args.replace))
 
 
 async def backup(settings: Settings, file: Path) -> str:
@@ -156,9 +138,9 @@ def _open_for_restore(settings: Settings) -> AbstractAsyncContextManager[Databas
 
 
 def _describe(header: ArchiveHeader, what: str) -> str:
-    counts = [f"{name}\t{count}" for name, count in header.counts.items()]
+    counts = format_rows(("collection", "documents"), [*header.counts.items()], as_json=False)
     taken = f"{format_in_zone(header.taken_at)} by slotlock {header.slotlock_version}"
-    return "\n".join([*counts, f"{what}: {sum(header.counts.values())} documents, taken {taken}"])
+    return f"{counts}\n{what}: {sum(header.counts.values())} documents, taken {taken}"
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def with_deployment(settings: Settings, *names: str) -> Settings:
             f"{variables} {verb} not set, and no `make run` (`slotlock dev`) is running with its "
             f"data in {settings.data_dir}: set {variables}, or start one"
         )
-    _announce(describe(settings, running))
+    announce(describe(settings, running))
     return with_running(settings, running)
 
 
@@ -81,18 +81,27 @@ def stopped_deployment(settings: Settings) -> Iterator[Settings]:
     if not data_dir.exists():
         variable = env_name("mongo_url")
         raise SettingsError(f"{variable} is not set, and there is no {data_dir} of a `make run`")
-    _announce(f"starting the MongoDB of `make run`, with its data in {data_dir}")
+    announce(f"starting the MongoDB of `make run`, with its data in {data_dir}")
     with embedded_servers(data_dir, mongod=settings.mongod, valkey=settings.valkey) as servers:
         yield replace(settings, mongo_url=servers.mongo_url)
 
 
-def _announce(text: str) -> None:
+def announce(text: str) -> None:
+    """Print on stderr what a command does."""
     print(f"slotlock: {text}", file=sys.stderr, flush=True)
 
 
 def with_running(settings: Settings, running: RunningDeployment) -> Settings:
     """Return the settings with the addresses of a running deployment."""
     return replace(settings, mongo_url=running.mongo_url, redis_url=running.redis_url)
+
+
+def find_address(settings: Settings) -> str | None:
+    """Return the address at which clients reach the server: that of the settings, or of `dev`."""
+    if settings.public_url or settings.given & {"mongo_url", "redis_url"}:
+        return settings.public_url
+    running = find_running(settings.data_dir)
+    return running.address if running else None
 
 
 def describe(settings: Settings, running: RunningDeployment) -> str:

@@ -1,89 +1,26 @@
-"""The command line: the commands of `slotlock` and their arguments."""
+"""The command line: runs the command that was chosen, and prints what it returns."""
 
 import argparse
-import gc
+import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from slotlock import __version__
+from slotlock.cli.commands.command import Command
+from slotlock.cli.commands.parser import command_parser, load
 
-
-class Command(NamedTuple):
-    """What a command does, and the `module:function` of slotlock that is imported for it.
-
-    Every command would otherwise import what any command needs.
-    """
-
-    help: str
-    # Runs a command without arguments, and returns the exit code or None.
-    run: str = ""
-    # Adds the arguments, and the function that runs the command with them.
-    define: str = ""
-
-
-COMMANDS = {
-    "dev": Command(
-        "run everything on this machine, with embedded servers", run="devserver.run:run_dev"
-    ),
-    "serve": Command("run the app for production", define="cli.main:define_serve"),
-    "worker": Command("serve the admission queue and send mail", run="cli.worker:run_worker"),
-    "migrate": Command(
-        "build the indexes that the database lacks", define="cli.migrate:define_migrate"
-    ),
-    "doctor": Command(
-        "check settings, MongoDB, Redis, clocks and limits", run="cli.doctor.command:run_doctor"
-    ),
-    "backup": Command("write the database into a file", define="cli.backup:define_backup"),
-    "restore": Command("restore the file of a backup", define="cli.backup:define_restore"),
-    "users": Command("manage accounts", define="cli.users:define_users"),
-    "queue": Command("manage the admission queue", define="cli.queue:define_queue"),
-    "outbox": Command(
-        "show, retry and test mails and webhook calls", define="cli.outbox:define_outbox"
-    ),
-    "draw": Command("verify the public record of a draw", define="cli.draws.verify:define_draw"),
-    "simulate": Command(
-        "let simulated users rush at a running server",
-        define="cli.simulate:define_simulate_command",
-    ),
-    "schema": Command("print the GraphQL schema", run="cli.main:print_schema"),
-    "settings": Command("print the reference page of the settings", run="cli.main:print_settings"),
-}
-
-
-class _CommandParser(argparse.ArgumentParser):
-    command: Command | None = None
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Add the arguments of the command, which has been chosen, and parse them."""
-        if self.command is not None and self.command.define:
-            load(self.command.define)(self)
-        return super().parse_known_args(args, namespace)
-
-
-def load(target: str) -> Callable[..., Any]:
-    """Import a function of slotlock; `target` is `module:function`."""
-    module, _, name = target.partition(":")
-    gc.disable()  # what is imported stays: collections would take a twentieth of a start
-    try:
-        function: Callable[..., Any] = getattr(import_module(f"slotlock.{module}"), name)
-    finally:
-        gc.freeze()
-        gc.enable()
-    return function
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; an error prints its reason on stderr."""
-    args = _parser().parse_args(arguments)
+    args = command_parser().parse_args(arguments)
     try:
         return _run_command(args)
     except BrokenPipeError:  # the reader of stdout has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 130
@@ -98,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _describe(error: Exception) -> str | None:
     """Return why a command could not do its work; None if the error is a bug."""
+    if isinstance(error, OSError) and error.errno in FULL_DISK:
+        if error.filename is None:
+            _discard_output()
+        return f"{error.filename or 'the output or a file'} cannot be written: {error.strerror}"
     from pymongo.errors import PyMongoError
 
     from slotlock.api.listener import ListenError
@@ -122,51 +63,28 @@ def _describe(error: Exception) -> str | None:
     return str(error) if isinstance(error, expected) else None
 
 
+def _discard_output() -> None:
+    """Let Python flush what nobody takes when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _run_command(args: argparse.Namespace) -> int:
     if args.env_file is not None:
         os.environ.update(load("api.settings.env_file:read_env_file")(args.env_file))
-    without_arguments = COMMANDS[args.command].run
-    code = load(without_arguments)() if without_arguments else args.run(args)
+    command: Command = args.command
+    result: Any = load(command.run)(args)
+    if command.columns:
+        from slotlock.cli.commands.table import format_rows
+
+        print(format_rows(command.columns, result, as_json=args.json))
+    elif isinstance(result, str):
+        print(result)
     sys.stdout.flush()
-    return int(code or 0)
+    return result if isinstance(result, int) else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="slotlock", description="Time-slot reservations, live.")
-    parser.add_argument("--version", action="version", version=f"slotlock {__version__}")
-    parser.add_argument(
-        "--env-file",
-        type=Path,
-        metavar="FILE",
-        help="read settings from a file such as that of the units; they win over the environment",
-    )
-    parsers = parser.add_subparsers(
-        required=True, dest="command", metavar="COMMAND", parser_class=_CommandParser
-    )
-    for name, command in COMMANDS.items():
-        parsers.add_parser(name, help=command.help).command = command
-    return parser
-
-
-def define_serve(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `slotlock serve`, whose imports follow from their values."""
-    parser.add_argument(
-        "--workers",
-        type=_parse_worker_count,
-        default=1,
-        metavar="N",
-        help="server processes, default 1; more need Linux",
-    )
-    parser.set_defaults(run=_serve)
-
-
-def _parse_worker_count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 64:
-        raise argparse.ArgumentTypeError("a number from 1 to 64")
-    return int(text)
-
-
-def _serve(args: argparse.Namespace) -> int:
+def serve(args: argparse.Namespace) -> int:
+    """Run `slotlock serve`, whose imports follow from the number of processes."""
     if args.workers == 1:
         return int(load("cli.serve:serve_alone")())
     from tempfile import TemporaryDirectory
@@ -180,15 +98,26 @@ def _serve(args: argparse.Namespace) -> int:
             del os.environ["PROMETHEUS_MULTIPROC_DIR"]
 
 
-def print_schema() -> None:
-    """Print the GraphQL schema."""
+def print_schema(args: argparse.Namespace) -> str:
+    """Return the GraphQL schema."""
     from slotlock.graphql.schema.schema import schema
 
-    print(schema.as_str())
+    return schema.as_str()
 
 
-def print_settings() -> None:
-    """Print the reference page of the settings."""
+def print_settings(args: argparse.Namespace) -> str:
+    """Return the reference page of the settings."""
     from slotlock.api.settings.reference_page import settings_page
+    from slotlock.cli.commands.declared import COMMANDS
 
-    print(settings_page(), end="")
+    def readers(setting: str) -> list[str]:
+        return [name for name, command in COMMANDS.items() if command.reads(setting)]
+
+    return settings_page(readers).rstrip("\n")
+
+
+def print_commands(args: argparse.Namespace) -> str:
+    """Return the reference page of the commands."""
+    from slotlock.cli.commands.page import commands_page
+
+    return commands_page().rstrip("\n")

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging.config
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Namespace
 
 from pymongo.errors import DuplicateKeyError
 
@@ -11,32 +11,14 @@ from slotlock.api.telemetry.logs import logging_config
 from slotlock.cli.deployment import CommandError, check_mongodb, settings_with_mongodb
 from slotlock.infrastructure.mongo.client import open_database
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError
-from slotlock.infrastructure.mongo.indexes.index_builder import BUILD_DEADLINE_S
 from slotlock.infrastructure.mongo.repositories import Repositories
 
 
-def define_migrate(parser: ArgumentParser) -> None:
-    """Add the arguments of `slotlock migrate`."""
-    parser.add_argument(
-        "--deadline",
-        type=_parse_minutes,
-        default=BUILD_DEADLINE_S / 60,
-        metavar="MINUTES",
-        help="give up after this time, default a day",
-    )
-    parser.set_defaults(run=_migrate)
-
-
-def _parse_minutes(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
-        raise ArgumentTypeError("a number of minutes from 1 to 100000")
-    return int(text)
-
-
-def _migrate(args: Namespace) -> None:
+def migrate_database(args: Namespace) -> str:
+    """Build what is missing in the database of the settings, and return what was built."""
     settings = settings_with_mongodb()
     asyncio.run(check_mongodb(settings))
-    print(asyncio.run(migrate(settings, args.deadline * 60)))
+    return asyncio.run(migrate(settings, args.deadline * 60))
 
 
 async def migrate(settings: Settings, deadline_s: float) -> str:

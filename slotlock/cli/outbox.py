@@ -2,14 +2,16 @@
 
 import asyncio
 import secrets
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from datetime import datetime
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
-from slotlock.api.settings.settings import Settings
-from slotlock.cli.deployment import CommandError, settings_with_mongodb
+from slotlock.cli.commands.declared import MAX_ENTRIES
+from slotlock.cli.commands.table import Row
+from slotlock.cli.deployment import CommandError, announce, settings_with_mongodb
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
 from slotlock.domain.notifications.outbox import OutboxEntry, OutboxState
-from slotlock.domain.shared.text import format_in_zone
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.infrastructure.mongo.client import open_database
@@ -20,93 +22,77 @@ from slotlock.services.notifications.outbox_retry import retry_entry, retry_unse
 
 POLL_S = 0.2
 SEND_TIMEOUT_S = 30.0
-PAGE_SIZE = 10_000
+Result = TypeVar("Result")
 
 
-def define_outbox(parser: ArgumentParser) -> None:
-    """Add the actions of `slotlock outbox`."""
-    parser.set_defaults(run=_run)
-    outbox = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ArgumentParser)
-    listing = outbox.add_parser("list", help="print what is to be sent and was sent, newest first")
-    listing.add_argument("--state", type=OutboxState, choices=list(OutboxState))
-    listing.add_argument("--limit", type=_parse_limit, default=100, help="default 100")
-    listing.set_defaults(action=_list)
-    retrying = outbox.add_parser(
-        "retry", help="send what failed, or had an undeliverable address, once more"
-    )
-    retrying.add_argument("entry", nargs="?", help="an id from `list`; default: all of these")
-    retrying.add_argument(
-        "--since", type=_parse_time, help="only what happened since then, as 2026-09-01T08:00Z"
-    )
-    retrying.set_defaults(action=_retry)
-    testing = outbox.add_parser("send-test", help="send a mail, and print what the server responds")
-    testing.add_argument("address")
-    testing.set_defaults(action=_send_test)
+def list_entries(args: Namespace) -> list[Row]:
+    """Return the newest entries."""
+
+    async def find(repositories: Repositories, _clock: MongoClock) -> list[Row]:
+        page = await repositories.outbox.page(OutboxFilter(state=args.state), args.limit)
+        return [_to_row(entry) for entry in page.items]
+
+    return asyncio.run(_with_database(find))
 
 
-def _parse_limit(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= PAGE_SIZE:
-        raise ArgumentTypeError(f"a number from 1 to {PAGE_SIZE}")
-    return int(text)
+def retry(args: Namespace) -> str:
+    """Queue an entry, or all that were not sent."""
+    return asyncio.run(_with_database(partial(_retry, args)))
 
 
-def _parse_time(text: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise ArgumentTypeError("a time with an offset, such as 2026-09-01T08:00+02:00")
-    return time
+def send_test(args: Namespace) -> Row:
+    """Send a mail, and return its entry with the response. Raises: CommandError if it failed."""
+    return asyncio.run(_with_database(partial(_send_test, args)))
 
 
-def _run(args: Namespace) -> None:
-    asyncio.run(_act(settings_with_mongodb(), args))
-
-
-async def _act(settings: Settings, args: Namespace) -> None:
+async def _with_database(act: Callable[[Repositories, MongoClock], Awaitable[Result]]) -> Result:
+    settings = settings_with_mongodb()
     async with (
         open_database(settings.mongo_url or "") as database,
         mongo_clock(database, settings.max_clock_skew_s) as clock,
     ):
-        await args.action(Repositories(database), clock, args)
+        return await act(Repositories(database), clock)
 
 
-async def _list(repositories: Repositories, _clock: MongoClock, args: Namespace) -> None:
-    for entry in (await repositories.outbox.page(OutboxFilter(state=args.state), args.limit)).items:
-        print(_format(entry))
+async def _retry(args: Namespace, repositories: Repositories, clock: MongoClock) -> str:
+    outbox, users, name = repositories.outbox, repositories.users, args.entry
+    if name is None:
+        chosen = OutboxFilter(since=args.since)
+        queued = await retry_unsent(outbox, users, chosen, clock.now(), MAX_ENTRIES)
+        return f"queued: {queued}"
+    found = await outbox.find(name)
+    if found is None:
+        raise CommandError(f"no entry has the id {name}; `slotlock outbox list` has the ids")
+    if isinstance(await retry_entry(outbox, users, name, clock.now()), InvalidInput):
+        raise CommandError(
+            f"{name} cannot be sent again: it is {found.state.value}, or had a secret that was "
+            "deleted"
+        )
+    return f"queued: {name}"
 
 
-async def _retry(repositories: Repositories, clock: MongoClock, args: Namespace) -> None:
-    outbox, users = repositories.outbox, repositories.users
-    if args.entry is not None:
-        if isinstance(await retry_entry(outbox, users, args.entry, clock.now()), InvalidInput):
-            raise CommandError(
-                f"{args.entry} cannot be sent again: it was sent, or had a secret that was deleted"
-            )
-        print(f"queued: {args.entry}")
-        return
-    chosen = OutboxFilter(since=args.since)
-    queued = await retry_unsent(outbox, users, chosen, clock.now(), PAGE_SIZE)
-    print(f"queued: {queued}")
-
-
-async def _send_test(repositories: Repositories, clock: MongoClock, args: Namespace) -> None:
+async def _send_test(args: Namespace, repositories: Repositories, clock: MongoClock) -> Row:
     address = normalize_email(args.address)
     if address is None:
         raise CommandError(f"{args.address} is not an email address")
     now, outbox = clock.now(), repositories.outbox
     test = direct_mail(TEST, address, secrets.token_hex(8), now, recipient=address)
     await outbox.insert([test], now)
+    announce(
+        f"waiting up to {SEND_TIMEOUT_S:g} s for the worker, or a `serve` with its queue, which "
+        "sends the mail by its own SLOTLOCK_SMTP_URL"
+    )
     try:
         async with asyncio.timeout(SEND_TIMEOUT_S):
             entry = await _find_attempted(outbox, test)
     except TimeoutError:
         raise CommandError(
-            f"nobody sent {test.id} within {SEND_TIMEOUT_S:g} s: does `slotlock worker`, or "
-            "`serve` with its queue, run with SLOTLOCK_SMTP_URL?"
+            f"nobody sent {test.id}: does `slotlock worker`, or `serve` with its queue, run with "
+            "SLOTLOCK_SMTP_URL?"
         ) from None
-    print(_format(entry))
+    if entry.state is not OutboxState.SENT:
+        raise CommandError(f"{test.id} was not sent, and is {entry.state.value}: {entry.note}")
+    return _to_row(entry)
 
 
 async def _find_attempted(outbox: OutboxRepository, entry: OutboxEntry) -> OutboxEntry:
@@ -116,13 +102,6 @@ async def _find_attempted(outbox: OutboxRepository, entry: OutboxEntry) -> Outbo
     return found
 
 
-def _format(entry: OutboxEntry) -> str:
-    fields = (
-        format_in_zone(entry.at),
-        entry.state.value,
-        f"{entry.attempts} attempts",
-        entry.id,
-        entry.recipient or "",
-        entry.note or "",
-    )
-    return "\t".join(fields)
+def _to_row(entry: OutboxEntry) -> Row:
+    state = entry.state.value
+    return entry.at, state, entry.attempts, entry.id, entry.recipient, entry.note

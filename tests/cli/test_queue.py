@@ -1,6 +1,7 @@
 """Operators handle dead letters of the admission queue and watch its worker."""
 
 import asyncio
+import json
 import secrets
 import socket
 import sys
@@ -60,18 +61,19 @@ async def run_command(isolated_queue: IsolatedQueue, *arguments: str, exit_code:
     )
 
 
-async def test_show_prints_queue_lengths_and_dead_letters_with_their_reasons(
+async def test_queue_lengths_and_dead_letters_with_their_reasons_are_shown(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     queued = await create_dead_letter(deployment, isolated_queue)
-    lines = (await run_command(isolated_queue, "show")).splitlines()
-    assert lines[0] == "partition\twaiting\tdead letters"
-    counts = [f"{n}\t0\t{int(n == queued.partition)}" for n in range(QUEUE_PARTITIONS)]
-    assert lines[1 : 1 + QUEUE_PARTITIONS] == counts
-    name, _, content, reason = lines[1 + QUEUE_PARTITIONS].split("\t")
-    assert name.startswith(f"{queued.partition}/")
-    assert content.startswith(f"{queued.slot_id} for ")
-    assert reason == "RuntimeError: a request for a hold"
+    head, *lines = (await run_command(isolated_queue, "show")).splitlines()
+    assert head == "PARTITION  WAITING  DEAD LETTERS"
+    counts = [[str(n), "0", str(int(n == queued.partition))] for n in range(QUEUE_PARTITIONS)]
+    assert [line.split() for line in lines] == counts
+    (letter,) = json.loads(await run_command(isolated_queue, "list", "--json"))
+    assert letter["entry"].startswith(f"{queued.partition}/")
+    assert letter["slot"] == queued.slot_id
+    assert letter["user"].startswith("user_")
+    assert letter["reason"] == "RuntimeError: a request for a hold"
 
 
 @pytest.mark.parametrize("by_name", [True, False])
@@ -81,8 +83,8 @@ async def test_a_requeued_dead_letter_is_processed_once_that_is_possible(
     queued = await create_dead_letter(deployment, isolated_queue)
     async with watch_ticket(queued, POISON_INDEX) as watcher:
         await expect_status(watcher, "FAILED")
-        names = dead_letter_names(await run_command(isolated_queue, "show")) if by_name else []
-        assert await run_command(isolated_queue, "requeue", *names) == "requeued: 1\n"
+        names = dead_letter_names(await run_command(isolated_queue, "list")) if by_name else []
+        assert await run_command(isolated_queue, "retry", *names) == "queued: 1\n"
         assert (await queued.fetch_tickets())[POISON_INDEX]["position"] == 1
         deployment.worker()
         ticket = await expect_final_status(watcher, "ANSWERED")
@@ -96,7 +98,7 @@ async def test_a_requeued_request_that_fails_again_is_a_dead_letter_again(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     queued = await create_dead_letter(deployment, isolated_queue)
-    await run_command(isolated_queue, "requeue")
+    await run_command(isolated_queue, "retry")
     deployment.worker("holds-raise")
     await queued.wait_for_status("FAILED", POISON_INDEX)
     await wait_for_dead_letter_metric(isolated_queue, queued.partition, 1)
@@ -108,11 +110,11 @@ async def test_a_discarded_request_is_lost_and_its_key_can_be_used_again(
     queued = await create_dead_letter(deployment, isolated_queue)
     async with watch_ticket(queued, POISON_INDEX) as watcher:
         await expect_status(watcher, "FAILED")
-        (name,) = dead_letter_names(await run_command(isolated_queue, "show"))
-        unconfirmed = await run_command(isolated_queue, "discard", name, exit_code=1)
+        (name,) = dead_letter_names(await run_command(isolated_queue, "list"))
+        unconfirmed = await run_command(isolated_queue, "delete", name, exit_code=1)
         assert "loses its request for good. Nothing was changed; --yes confirms it" in unconfirmed
-        discarded = await run_command(isolated_queue, "discard", name, "--yes")
-        assert discarded == f"discarded {name}\n"
+        discarded = await run_command(isolated_queue, "delete", name, "--yes")
+        assert discarded == f"deleted {name}\n"
         await expect_final_status(watcher, "LOST")
     assert (await queued.result_names())[POISON_INDEX] == "LOST"
     await wait_for_dead_letter_metric(isolated_queue, queued.partition, 0)
@@ -127,7 +129,7 @@ async def test_an_unknown_name_is_neither_requeued_nor_discarded(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     queued = await create_dead_letter(deployment, isolated_queue)
-    for command in (("requeue",), ("discard", "--yes")):
+    for command in (("retry",), ("delete", "--yes")):
         message = await run_command(isolated_queue, *command, "0/0-1", exit_code=1)
         assert message.startswith("slotlock: 0/0-1 is not a dead letter")
     assert (await queued.result_names())[POISON_INDEX] == "FAILED"
@@ -139,15 +141,15 @@ async def test_an_entry_without_a_request_is_listed_and_can_only_be_discarded(
     deployment.redis.xadd("slotlock:{queue:0}:requests", {"x": "y"})
     deployment.worker()
     await wait_for_dead_letter_metric(isolated_queue, 0, 1)
-    shown = await run_command(isolated_queue, "show")
+    shown = await run_command(isolated_queue, "list")
     (name,) = dead_letter_names(shown)
     assert "not a booking request" in shown
-    assert await run_command(isolated_queue, "requeue") == (
-        f"requeued: 0\n{name} holds no request: discard it\n"
+    assert await run_command(isolated_queue, "retry") == (
+        f"queued: 0\n{name} holds no request: delete it\n"
     )
-    await run_command(isolated_queue, "requeue", name, exit_code=1)
-    await run_command(isolated_queue, "discard", name, "--yes")
-    assert dead_letter_names(await run_command(isolated_queue, "show")) == []
+    await run_command(isolated_queue, "retry", name, exit_code=1)
+    await run_command(isolated_queue, "delete", name, "--yes")
+    assert dead_letter_names(await run_command(isolated_queue, "list")) == []
 
 
 def has_served(worker: AppProcess) -> bool:

@@ -4,15 +4,17 @@ import asyncio
 import csv
 import json
 import os
+import re
 import secrets
-import shlex
 from io import StringIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
-from slotlock.auth.accounts import register
+from slotlock.auth.accounts import login, register
+from slotlock.auth.sessions import SignedInSession
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
@@ -21,11 +23,14 @@ from tests.support.cli.command_line import command_errors, replace_environment, 
 from tests.support.clients.user_files import generated_user_csv, user_csv
 from tests.support.stores.users import auth_for_database
 
+PUBLIC_URL = "https://slots.example.org"
+
 
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> None:
     """Set the settings of an operator and remove all others."""
-    replace_environment(monkeypatch, app_environment(servers, "operators"))
+    settings = {**app_environment(servers, "operators"), "SLOTLOCK_PUBLIC_URL": PUBLIC_URL}
+    replace_environment(monkeypatch, settings)
 
 
 @pytest.fixture
@@ -44,18 +49,17 @@ def test_a_dry_run_changes_nothing_and_an_import_runs_once(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
     file.write_bytes(generated_user_csv(school, 3))
+    importing = ("users", "import", str(file))
     for _ in range(2):
-        line = run_command(capsys, "users", "import", str(file), "--dry-run")
-        assert line == "would be: 3 created, 0 updated, 0 unchanged\n"
-    assert (
-        run_command(capsys, "users", "import", str(file)) == "3 created, 0 updated, 0 unchanged\n"
-    )
-    assert (
-        run_command(capsys, "users", "import", str(file)) == "0 created, 0 updated, 3 unchanged\n"
-    )
-    assert f"person0@{school}\tmember\tSomebody\t" in run_command(capsys, "users", "list")
+        counts, advice = run_command(capsys, *importing).splitlines()
+        assert counts == "3 created, 0 updated, 0 unchanged"
+        assert "--apply makes these changes" in advice
+    assert run_command(capsys, *importing, "--apply") == "3 created, 0 updated, 0 unchanged\n"
+    assert run_command(capsys, *importing, "--apply") == "0 created, 0 updated, 3 unchanged\n"
+    listed = run_command(capsys, "users", "list")
+    assert re.search(f"person0@{school} +member +Somebody ", listed)
     file.write_bytes(generated_user_csv(school, 2))
-    _, leaver, advice = run_command(capsys, "users", "import", str(file)).splitlines()
+    _, leaver, advice = run_command(capsys, "users", "import", str(file), "--apply").splitlines()
     assert leaver == f"not in the file\tperson2@{school}\tSomebody\t5a {school}"
     assert "slotlock users sync" in advice
 
@@ -69,12 +73,12 @@ def test_an_account_that_registered_itself_is_listed_until_claimed(
 
     asyncio.run(register_first())
     file.write_bytes(user_csv(school, {"ada": "Ada"}))
-    counts, line = run_command(capsys, "users", "import", str(file)).splitlines()
+    counts, line = run_command(capsys, "users", "import", str(file), "--apply").splitlines()
     assert counts == "0 created, 0 updated, 0 unchanged"
     assert line.startswith(f"line 2: ada@{school} registered as Eve on ")
     (line,) = command_errors(capsys, "users", "import", str(file), "--claim", "two")
     assert "are all or numbers" in line
-    claimed = run_command(capsys, "users", "import", str(file), "--claim", "2")
+    claimed = run_command(capsys, "users", "import", str(file), "--claim", "2", "--apply")
     assert claimed == "0 created, 0 updated, 0 unchanged, 1 claimed\n"
 
 
@@ -82,7 +86,7 @@ def test_equal_problems_of_a_file_are_one_line(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
     file.write_bytes(user_csv(school, {"ada": "Ada"}) + b"\nnobody,Ben," * 102 + b"\nben@x.org,,")
-    for option in ((), ("--dry-run",)):
+    for option in ((), ("--apply",)):
         assert command_errors(capsys, "users", "import", str(file), *option) == [
             "lines 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ... (102 in total), email: "
             "This is not an e-mail address.",
@@ -96,20 +100,20 @@ def test_a_user_name_stands_wherever_an_address_does(
 ) -> None:
     name = f"Anna.{school.removesuffix('.test')}"
     file.write_text(f"Benutzername;Vorname;Nachname\n{name};Änne;Müller\n", encoding="cp1252")
-    imported = run_command(capsys, "users", "import", str(file))
+    imported = run_command(capsys, "users", "import", str(file), "--apply")
     assert imported == "1 created, 0 updated, 0 unchanged\n"
     invited = run_command(capsys, "users", "invite")
     (row,) = [
         each for each in csv.DictReader(StringIO(invited)) if each["username"] == name.lower()
     ]
     assert row["name"] == "Änne Müller"
-    assert f"{name.lower()}\torganizer\tÄnne Müller\t" in run_command(
-        capsys, "users", "set-role", name, "organizer"
-    )
+    run_command(capsys, "users", "set-role", name, "organizer")
+    listed = run_command(capsys, "users", "list")
+    assert re.search(f"{name.lower()} +organizer +Änne Müller ", listed)
     monkeypatch.setattr("sys.stdin", StringIO("correct horse battery\n"))
     line = run_command(capsys, "users", "set-password", name, "--password-stdin")
     assert line == f"set the password of {name.lower()}; all sessions ended\n"
-    assert run_command(capsys, "users", "reset-link", name).startswith("token\t")
+    assert run_command(capsys, "users", "reset-link", name).startswith("link:")
     run_command(capsys, "users", "delete", name, "--yes")
     create_account(capsys, monkeypatch, name)
     assert name.lower() in run_command(capsys, "users", "list")
@@ -130,14 +134,16 @@ def test_invitations_are_printed_for_a_group_or_for_all(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
     file.write_bytes(user_csv(school, {"ada": "Ada", "ben": "=Ben"}, school))
-    run_command(capsys, "users", "import", str(file))
+    run_command(capsys, "users", "import", str(file), "--apply")
     printed = run_command(capsys, "users", "invite", "--group", school)
     rows = list(csv.DictReader(StringIO(printed.removeprefix("\ufeff"))))
     assert [(row["email"], row["name"]) for row in rows] == [
         (f"ada@{school}", "Ada"),
         (f"ben@{school}", "'=Ben"),
     ]
-    assert len({row["token"] for row in rows}) == 2
+    links = {row["link"] for row in rows}
+    assert len(links) == 2
+    assert {link[:-64] for link in links} == {f"{PUBLIC_URL}/board#/invitation/"}
     assert school in run_command(capsys, "users", "invite", "--separator", "semicolon")
     (line,) = command_errors(capsys, "users", "invite", "--group", "a;b")
     assert line.startswith("--group: ")
@@ -166,18 +172,26 @@ def test_a_password_is_set_from_stdin_and_a_weak_one_is_rejected(
     assert error == "The password must have 8 to 128 characters."
 
 
-def test_a_reset_token_is_printed_for_an_account_with_a_password(
+def test_a_link_that_replaces_a_password_leads_to_the_board_or_to_a_page_of_ones_own(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, school: str
 ) -> None:
     email = f"ada@{school}"
     create_account(capsys, monkeypatch, email)
-    token, expires, request = run_command(capsys, "users", "reset-link", email).splitlines()
-    assert len(token.removeprefix("token\t")) == 64
-    assert expires.startswith("expires\t")
-    assert '"$SERVER/graphql"' in request
+    link, expires = run_command(capsys, "users", "reset-link", email).splitlines()
+    assert re.fullmatch(rf"link: +{PUBLIC_URL}/board#/invitation/[0-9a-f]{{64}}", link)
+    assert expires.startswith("expires at: ")
+    page = "https://app.example.org/new?token="
+    for name, value in (("SLOTLOCK_PUBLIC_URL", ""), ("SLOTLOCK_BOARD", "off")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            for command in (("reset-link", email), ("invite",)):
+                (error,) = command_errors(capsys, "users", *command)
+                assert name in error
+            printed = run_command(capsys, "users", "reset-link", email, "--page", page, "--json")
+            assert json.loads(printed)["link"].startswith(page)
 
 
-def test_the_request_that_is_printed_with_a_reset_token_sets_the_password(
+def test_a_link_of_the_command_line_sets_the_password(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     app: AppProcess,
@@ -186,13 +200,56 @@ def test_the_request_that_is_printed_with_a_reset_token_sets_the_password(
     replace_environment(monkeypatch, {**app.environment, "SLOTLOCK_PUBLIC_URL": app.url})
     email = f"ada@{school}"
     create_account(capsys, monkeypatch, email)
-    printed = run_command(capsys, "users", "reset-link", email).splitlines()[2]
-    command = shlex.split(printed.removeprefix("request\t"))
-    assert command[:2] == ["curl", "-sS"]
-    assert command[3:5] == ["-H", "content-type: application/json"]
-    body = json.loads(command[6])
-    response = httpx.post(command[2], json=body, trust_env=False, timeout=30)
+    link = json.loads(run_command(capsys, "users", "reset-link", email, "--json"))["link"]
+    query = (
+        'mutation ($t: String!) { setPassword(token: $t, password: "x horse x") { __typename } }'
+    )
+    body = {"query": query, "variables": {"t": link.rpartition("/")[2]}}
+    response = httpx.post(f"{app.url}/graphql", json=body, trust_env=False, timeout=30)
     assert response.json() == {"data": {"setPassword": {"__typename": "Session"}}}
+
+
+def test_a_password_is_asked_for_twice_and_never_without_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, school: str
+) -> None:
+    email, answers = f"ada@{school}", ["correct horse battery", "correct horse batery"] * 2
+    answers += ["correct horse battery"]
+    with monkeypatch.context() as patch:
+        patch.setattr("getpass.getpass", lambda _: answers.pop())
+        (error,) = command_errors(capsys, "users", "create", email)
+        assert error == "the two passwords differ; nothing was changed"
+        answers[:] = ["correct horse battery"] * 2
+        assert run_command(capsys, "users", "create", email) == f"created {email}, member\n"
+    monkeypatch.setattr("sys.stdin", StringIO("correct horse battery\n"))
+    monkeypatch.setattr("os.open", Mock(side_effect=OSError))  # there is no /dev/tty
+    (error,) = command_errors(capsys, "users", "set-password", email)
+    assert "--password-stdin reads one from stdin" in error
+
+
+def test_a_ban_ends_sessions_and_can_be_lifted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, school: str
+) -> None:
+    async def is_signed_in() -> bool:
+        async with auth_for_database(os.environ["SLOTLOCK_MONGO_URL"]) as auth:
+            return isinstance(await login(auth, email, "correct horse battery"), SignedInSession)
+
+    def shown() -> dict[str, object]:
+        return dict(json.loads(run_command(capsys, "users", "show", email, "--json")))
+
+    email = f"ada@{school}"
+    create_account(capsys, monkeypatch, email)
+    assert asyncio.run(is_signed_in())
+    (error,) = command_errors(capsys, "users", "ban", email, "--reason", "x" * 201)
+    assert error.startswith("--reason: ")
+    run_command(capsys, "users", "ban", email, "--reason", "Loud")
+    assert (shown()["banReason"], shown()["bannedAt"] is None) == ("Loud", False)
+    assert not asyncio.run(is_signed_in())
+    for _ in range(2):
+        run_command(capsys, "users", "unban", email)
+    assert shown()["bannedAt"] is None
+    assert asyncio.run(is_signed_in())
+    for command in ("ban", "unban", "show"):
+        assert "no account has" in command_errors(capsys, "users", command, "x@x.test")[0]
 
 
 def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(

@@ -17,7 +17,7 @@ import yaml
 
 from slotlock.api.settings.env_file import read_env_file
 from slotlock.api.settings.settings import DECLARATIONS, Settings
-from slotlock.cli.main import _parser
+from slotlock.cli.commands.parser import command_parser
 from tests.support.apps.processes import AppProcess
 from tests.support.polling import wait_until
 
@@ -107,7 +107,7 @@ def test_every_container_runs_a_command_of_slotlock_without_privileges() -> None
         # The service would set SLOTLOCK_PORT=tcp://..., which is no port to listen on.
         assert pod["enableServiceLinks"] is False, name
         (container,) = pod["containers"]
-        _parser().parse_args(container["args"])
+        command_parser().parse_args(container["args"])
         commands.add(container["args"][0])
         security = container["securityContext"]
         assert security["readOnlyRootFilesystem"], name
@@ -218,7 +218,7 @@ def test_a_unit_runs_a_command_with_limits(unit: Path) -> None:
     values = directives(unit)
     program, *arguments = shlex.split(values["ExecStart"][0])
     assert program.endswith("/slotlock")
-    _parser().parse_args(arguments)
+    command_parser().parse_args(arguments)
     assert int(values["LimitNOFILE"][0]) >= 8192
     assert values["NoNewPrivileges"] == ["yes"]
 

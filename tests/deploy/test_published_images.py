@@ -163,7 +163,7 @@ def test_the_user_that_compose_creates_may_do_all_that_slotlock_does(
             assert main(["doctor"]) == 0
             assert "not checked" not in capsys.readouterr().out
             results = tmp_path / "results.json"
-            assert main(["simulate", "--url", app.url, "--json", str(results)]) == 0
+            assert main(["simulate", "--url", app.url, "--results", str(results)]) == 0
             assert json.loads(results.read_text())["invariants"]
         file = os.fspath(tmp_path / "slotlock.backup")
         assert main(["backup", file]) == 0

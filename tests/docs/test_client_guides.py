@@ -29,6 +29,7 @@ from tests.support.apps.processes import (
     ADMIN_PASSWORD,
     AppProcess,
     app_environment,
+    free_port,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -134,21 +135,37 @@ def queue_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[AppProcess]:
         yield running
 
 
-def test_the_python_example_completes_its_tour(queue_app: AppProcess) -> None:
-    completed = subprocess.run(
+def run_example(url: str, password: str = ADMIN_PASSWORD) -> "subprocess.CompletedProcess[str]":
+    """Run the Python example."""
+    return subprocess.run(
         PYTHON_PROGRAM.command,
         cwd=PYTHON_PROGRAM.home,
         env={
             **os.environ,
-            "SLOTLOCK_URL": f"{queue_app.url}/graphql",
+            "SLOTLOCK_URL": f"{url}/graphql",
             "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
-            "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
+            "SLOTLOCK_ADMIN_PASSWORD": password,
         },
         capture_output=True,
         text=True,
         check=False,
         timeout=100,
     )
+
+
+def test_the_python_example_completes_its_tour(queue_app: AppProcess) -> None:
+    completed = run_example(queue_app.url)
     assert completed.returncode == 0, completed.stderr
     for line in EXPECTED_LINES:
         assert re.search(f"^{line}$", completed.stdout, re.MULTILINE), line
+
+
+def test_the_python_example_says_that_the_password_is_wrong_or_that_no_server_responds(
+    app: AppProcess,
+) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    for url, reason in ((app.url, "INVALID_CREDENTIALS: "), (nowhere, f"{nowhere}/graphql does")):
+        completed = run_example(url, "wrong")
+        assert completed.returncode == 1
+        (line,) = completed.stderr.splitlines()
+        assert line.startswith(reason)

@@ -75,6 +75,21 @@ def test_the_errors_page_has_every_refusal_as_it_is_declared() -> None:
     assert with_refusals(page) == page, "run `make schema`"
 
 
+def test_every_message_that_a_page_quotes_is_one_of_the_server() -> None:
+    sources = (path.read_text() for path in sorted((ROOT / "slotlock").rglob("*.py")))
+    # A long text has several literals, and what it says of a value is in braces.
+    texts = re.sub(r'"\s*\n\s*f?"', "", "\n".join(sources))
+    quoted = [
+        (page, message)
+        for page in GUIDE_PAGES
+        for message in re.findall(r'"message":\s*"(.+?)"', page.read_text())
+    ]
+    assert len(quoted) > 10
+    for page, message in quoted:
+        pattern = re.sub(r"\d+", lambda _: r"(?:\d+|\{\w+\})", re.escape(message))
+        assert re.search(pattern, texts), (page, message)
+
+
 def test_the_metrics_page_lists_every_metric(app: AppProcess) -> None:
     text = httpx.get(f"{app.url}/metrics", trust_env=False, timeout=30).text
     types = re.findall(r"^# TYPE (slotlock_\w+) ", text, re.MULTILINE)

@@ -158,6 +158,15 @@ def test_no_line_of_a_page_is_too_long() -> None:
     ] == []
 
 
+def test_no_text_installs_slotlock_by_its_name() -> None:
+    # No index has it, so that somebody else may register it.
+    by_name = re.compile(
+        r"pip install [^`\n]*(?<![/\w.-])['\"]?(slotlock|strawberry-compiled)\b(?!-\d)"
+    )
+    files = [*python_files(), *MARKDOWN, ROOT / "Makefile", ROOT / "pyproject.toml"]
+    assert [str(file) for file in files if by_name.search(file.read_text())] == []
+
+
 def test_no_folder_has_too_many_modules() -> None:
     too_large = {}
     for top in CODE_FOLDERS:

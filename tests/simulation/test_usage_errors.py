@@ -41,8 +41,11 @@ def simulate(
         (("--url", "127.0.0.1:8000"), "argument --url: an address like http://127.0.0.1:8000"),
         (("--plot", "rush.pdf"), "argument --plot: a file that ends in .svg or .png"),
         (("--plot", "/nowhere/rush.svg"), "argument --plot: /nowhere/rush.svg cannot be written"),
-        (("--json", "/nowhere/rush.json"), "argument --json: /nowhere/rush.json cannot be written"),
-        (("--json", "/"), "argument --json: / cannot be written"),
+        (
+            ("--results", "/nowhere/rush.json"),
+            "argument --results: /nowhere/rush.json cannot be written",
+        ),
+        (("--results", "/"), "argument --results: / cannot be written"),
     ],
 )
 def test_a_wrong_argument_is_a_usage_error(

@@ -4,12 +4,13 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from slotlock_example import booking
 from slotlock_example.booking import Booking, Refusal, new_key
 from slotlock_example.client import SlotlockClient, connect
 from slotlock_example.operations import CANCEL_SLOT, CREATE_SLOT
+from slotlock_example.retry import ApiError
 
 URL = os.environ.get("SLOTLOCK_URL", "http://127.0.0.1:8000/graphql")
 ADMIN_EMAIL = os.environ.get("SLOTLOCK_ADMIN_EMAIL", "admin@slotlock.localhost")
@@ -23,7 +24,8 @@ async def tour() -> None:
     title = f"Piano lesson {new_key()}"
     async with AsyncExitStack() as stack:
         host, ada, ben = [await stack.enter_async_context(connect(URL)) for _ in range(3)]
-        await host.login(ADMIN_EMAIL, ADMIN_PASSWORD)
+        await check_server(host)
+        expect_data(await host.login(ADMIN_EMAIL, ADMIN_PASSWORD))
         await create_slot(host, title)
 
         await register(ada, "Ada")
@@ -45,6 +47,14 @@ async def tour() -> None:
         print("watched: the slot is canceled")
 
 
+async def check_server(client: SlotlockClient) -> None:
+    """Say at once that no server responds: the requests of an app are repeated for a minute."""
+    try:
+        await client.execute("{ __typename }")
+    except ApiError as error:
+        raise SystemExit(f"{URL} does not respond as slotlock does: {error}") from None
+
+
 async def create_slot(host: SlotlockClient, title: str) -> None:
     """Create a slot with one place."""
     slot = {
@@ -53,12 +63,12 @@ async def create_slot(host: SlotlockClient, title: str) -> None:
         "endTime": "2031-05-05T09:45:00+02:00",
         "timeZone": "Europe/Berlin",
     }
-    await host.execute(CREATE_SLOT, input=slot)
+    expect_data(await host.execute(CREATE_SLOT, input=slot))
 
 
 async def register(client: SlotlockClient, name: str) -> None:
     """Create an account, which signs in at once."""
-    await client.register(name, f"{name}-{new_key()}@example.com", "correct horse")
+    expect_data(await client.register(name, f"{name}-{new_key()}@example.com", "correct horse"))
     print("signed in:", name)
 
 
@@ -129,4 +139,13 @@ def expect_success(outcome: Outcome | Refusal) -> Outcome:
     return outcome
 
 
-asyncio.run(tour())
+def expect_data(data: dict[str, Any]) -> None:
+    """Check that the data of a mutation are no refusal, such as that of a wrong password."""
+    if "code" in data:
+        raise SystemExit(f"{data['code']}: {data['message']}")
+
+
+try:
+    asyncio.run(tour())
+except ApiError as error:
+    raise SystemExit(f"{error.code}: {error}") from None

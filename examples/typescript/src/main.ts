@@ -26,4 +26,11 @@ function newUser(): User {
   return { session, api }
 }
 
-await tour(newUser, { email, password })
+// At once: the requests of an app are repeated for a minute.
+await fetch(url).catch((error: Error) => stop(`${url} does not respond: ${String(error.cause ?? error)}`))
+await tour(newUser, { email, password }).catch((error: Error) => stop(error.message))
+
+function stop(reason: string): never {
+  console.error(reason)
+  process.exit(1)
+}

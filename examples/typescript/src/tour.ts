@@ -110,7 +110,8 @@ function expect<Outcome extends { __typename: string }, Name extends Outcome['__
   name: Name,
 ): Extract<Outcome, { __typename: Name }> {
   if (outcome.__typename === name) return outcome as Extract<Outcome, { __typename: Name }>
-  throw new Error(`${name} expected: ${JSON.stringify(outcome)}`)
+  const { code, message } = outcome as { code?: string; message?: string }
+  throw new Error(message ? `${code}: ${message}` : `${name} expected: ${JSON.stringify(outcome)}`)
 }
 
 function fail(error: Error): never {

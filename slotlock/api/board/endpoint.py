@@ -24,16 +24,18 @@ from urllib.parse import unquote
 
 import brotli
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.board.colors import site_style
 from slotlock.api.board.documents import BOARD_DIR, board_documents
 from slotlock.api.board.modules import merged_modules
+from slotlock.api.endpoints.responses import to_response
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.users.user import Registration
 from slotlock.graphql.context import SiteSettings
+from slotlock.graphql.transport.http_messages import HttpError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -60,6 +62,7 @@ HASH_CHARS = 16
 VERSION = re.compile(rf"[0-9a-f]{{{HASH_CHARS}}}")
 # The address of a view that became a part of the path: a sign is before it.
 ADDRESS = re.compile(r"[^\w-]+([a-z]+(?:/[\w/-]*)?)\W*(?:[?&#].*)?", re.ASCII)
+NO_FILE = HttpError(404, "no such file of the board")
 ENCODINGS = ("br", "gzip", "")
 # The encodings in `Accept-Encoding`, without those that a client refuses.
 ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
@@ -173,7 +176,7 @@ def board_routes(
         served = await files.result()
         file = served.get(RELOAD if is_other and name.endswith(".js") else name)
         if file is None:
-            return PlainTextResponse("no such file of the board", 404)
+            return to_response(NO_FILE)
         response = await file.response(request, "no-store" if is_other else FOR_EVER)
         if is_other:
             response.headers["Vary"] = "*"  # no worker may store it as the file of that version
@@ -196,7 +199,7 @@ def _lead_to_page(request: Request, rest: str) -> Response:
     Programs that read mails write `/board%23/invitation/...`, or `%2523`, or leave out the `#`.
     """
     if (address := ADDRESS.fullmatch(unquote(unquote(rest)))) is None:
-        return PlainTextResponse("no such file of the board", 404)
+        return to_response(NO_FILE)
     # Relative, so that it works behind a path prefix, too.
     _, _, after = request.scope["raw_path"].decode("latin-1").partition("/board")
     return RedirectResponse("../" * after.count("/") + f"board#/{address[1]}")

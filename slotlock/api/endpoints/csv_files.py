@@ -30,12 +30,16 @@ def csv_line(cells: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA)
 
 
 async def invitation_csv_lines(
-    invitations: AsyncIterator["PasswordInvitation"], separator: CsvSeparator
+    invitations: AsyncIterator["PasswordInvitation"], separator: CsvSeparator, page: str = ""
 ) -> AsyncIterator[str]:
-    """Yield a header and a CSV line for each invitation; formulas are escaped."""
-    yield csv_header(INVITATION_COLUMNS, separator)
+    """Yield a header and a CSV line for each invitation; formulas are escaped.
+
+    With the address of a page, to whose end a token is added, the lines have links.
+    """
+    columns = [("link" if page and each == "token" else each) for each in INVITATION_COLUMNS]
+    yield csv_header(columns, separator)
     async for invitation in invitations:
         expires_at = format_time(invitation.expires_at)
-        user = invitation.user
-        login = (user.email or "", user.name, invitation.token, expires_at, user.username or "")
+        user, link = invitation.user, page + invitation.token
+        login = (user.email or "", user.name, link, expires_at, user.username or "")
         yield csv_line((*login, ", ".join(user.groups)), separator)

@@ -33,8 +33,7 @@ async def respond_in_time(subject: str, pending_response: Awaitable[Response]) -
         with within_deadline():
             return await pending_response
     except HttpError as error:
-        response = error_response(error.status, error.code, str(error))
-        response.headers.update(error.headers)
+        response = to_response(error)
     except RateLimitedError as error:
         response = error_response(
             429, ErrorCode.RATE_LIMITED, RATE_LIMITED_MESSAGE, retryAfterMs=error.retry_after_ms
@@ -52,6 +51,11 @@ async def respond_in_time(subject: str, pending_response: Awaitable[Response]) -
         response = error_response(status, code, message, errorId=error_id)
         response.headers.update(RETRY_AFTER_HEADERS if unavailable else {})
     return response
+
+
+def to_response(error: HttpError) -> JSONResponse:
+    """Return the response to a request that is rejected."""
+    return JSONResponse(error.body, error.status, error.headers)
 
 
 def error_response(status: int, code: str, message: str, **fields: Any) -> JSONResponse:

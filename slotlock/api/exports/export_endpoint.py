@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeVar, assert_never
 from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import charge_token, name_caller, recheck_organizer
@@ -20,7 +20,7 @@ from slotlock.api.endpoints.downloads import (
     content_disposition,
     preferred_languages,
 )
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
+from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.api.exports.export_builder import (
     ExportBuilder,
@@ -75,6 +75,8 @@ class Exports:
 
     async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
         """Build the file that the path names, and send it."""
+        # A link of a browser may have more parameters: programs of mail add some.
+        query_params(request, "separator", "language")
         return await self.download(auth, organizer, request, request.path_params["path"])
 
     async def download(
@@ -214,7 +216,7 @@ NO_ORGANIZER = "Only organizers may download this file."
 
 
 class ExportLinkEndpoint:
-    """The ASGI application of the links to exports. Its refusals are text, for a browser."""
+    """The ASGI application of the links to exports."""
 
     def __init__(self, auth: Auth, rate_limits: OperationRateLimits, exports: Exports) -> None:
         self._auth = auth
@@ -229,12 +231,6 @@ class ExportLinkEndpoint:
             await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
-        try:
-            return await self._download(request)
-        except HttpError as error:
-            return PlainTextResponse(str(error), error.status, dict(error.headers))
-
-    async def _download(self, request: Request) -> Response:
         token = export_links.verify(self._auth, request.path_params["token"])
         costs = {OperationKind.FILE: 1}
         await charge_token(self._auth, self._rate_limits, request, token, costs)
@@ -242,7 +238,9 @@ class ExportLinkEndpoint:
             raise method_not_allowed("GET", "HEAD")
         if not isinstance(token, TokenClaims):
             expired = str(token) == EXPIRED_MESSAGE
-            raise HttpError(410, EXPIRED) if expired else HttpError(403, INVALID)
+            raise (
+                HttpError(410, EXPIRED, code="LINK_EXPIRED") if expired else HttpError(403, INVALID)
+            )
         try:
             organizer = await export_links.load_downloader(self._auth, token)
         except BadTokenError:

@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
+import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from slotlock.api.middleware.response_headers import SECURITY_HEADERS
+from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.telemetry.request_ids import HEADER, request_id
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -66,12 +68,13 @@ def _malformed(text: str) -> RejectedRequestError:
 
 def raw_response(status: int, text: str) -> bytes:
     """Return the bytes of a response with the security headers; the connection closes after it."""
+    body = orjson.dumps(HttpError(status, text).body)
     headers = [
         *SECURITY_HEADERS,
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", b"%d" % len(text.encode())),
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
         (HEADER.encode(), request_id(None).encode()),
     ]
     lines = b"".join(b"%s: %s\r\n" % header for header in headers)
-    return STATUS_LINE[status] + lines + b"\r\n" + text.encode()
+    return STATUS_LINE[status] + lines + b"\r\n" + body

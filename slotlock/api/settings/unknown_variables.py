@@ -4,8 +4,8 @@ import difflib
 import re
 from collections.abc import Collection, Mapping
 
-# The tutorial's examples read it, perhaps in the shell that starts the server.
-CLIENT_VARIABLES = frozenset({"SLOTLOCK_URL"})
+# The examples of clients and receivers read them, perhaps in the shell that starts the server.
+CLIENT_VARIABLES = frozenset({"SLOTLOCK_URL", "SLOTLOCK_WEBHOOK_SECRET"})
 # Kubernetes sets such variables for each service, and one may be called `slotlock`.
 SERVICE_LINK = re.compile(
     r"SLOTLOCK_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)"

@@ -56,7 +56,8 @@ def check_tracing() -> None:
     if has_endpoint() and not all(map(_is_installed, REQUIRED_PACKAGES)):
         names = " or ".join(ENDPOINT_VARIABLES)
         raise TracingUnavailableError(
-            f"{names} is set, but traces need an extra: pip install 'slotlock[tracing]'"
+            f"{names} is set, but traces need the packages of the extra `tracing`: "
+            "pip install --require-hashes -r requirements-serve.lock"
         )
 
 

@@ -12,6 +12,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
     BanRefusal,
+    LastAdmin,
     SelfRegistered,
     account_change_refusal,
     ban_refusal,
@@ -117,11 +118,28 @@ async def ban(auth: Auth, caller: Caller, user_id: UserId, reason: str | None) -
     return banned
 
 
-async def unban(auth: Auth, caller: Caller, user_id: UserId) -> UnbanOutcome:
+async def ban_by_operator(
+    auth: Auth, user_id: UserId, reason: str | None
+) -> User | UserNotFound | LastAdmin | InvalidInput:
+    """Ban a user as `ban` does, but never the last admin."""
+    reason = normalize_line(reason or "")
+    if problem := validate_ban_reason(reason):
+        return InvalidInput((FieldProblem("reason", problem),))
+    bans = auth.repositories.bans
+    return await change_user(
+        auth,
+        user_id,
+        lambda _: None,
+        lambda user: bans.ban_unless_last_admin(user, reason or None, auth.now()),
+    )
+
+
+async def unban(auth: Auth, caller: Caller | None, user_id: UserId) -> UnbanOutcome:
     """End the ban of a user; a user who is not banned does not change."""
+    by = None if caller is None else caller.user_id
     return await change_user(
         auth,
         user_id,
         partial(ban_refusal, caller),
-        lambda user: auth.repositories.bans.unban(user, caller.user_id, auth.now()),
+        lambda user: auth.repositories.bans.unban(user, by, auth.now()),
     )

@@ -2,10 +2,12 @@
 
 import asyncio
 import sys
+from argparse import Namespace
 from collections.abc import AsyncIterator
 
 from slotlock.api.settings.settings import Settings, SettingsError, env_name, read_settings
 from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing, has_endpoint
+from slotlock.cli.commands.table import format_rows
 from slotlock.cli.deployment import describe, with_deployment, with_running
 from slotlock.cli.doctor.finding import Finding, Level, fail, ok, warning
 from slotlock.devserver.running_deployment import find_running
@@ -18,18 +20,22 @@ OTHER_FILES = 100
 TRACES_TIMEOUT_S = 3.0
 
 
-def run_doctor() -> int:
+def run_doctor(args: Namespace) -> int:
     """Run all checks, and return the exit code."""
-    return asyncio.run(examine())
+    return asyncio.run(examine(as_json=args.json))
 
 
-async def examine() -> int:
-    """Print a line for each check, and return 1 if any failed, else 0."""
-    failures = 0
+async def examine(*, as_json: bool = False) -> int:
+    """Print a line for each check, or JSON, and return 1 if any failed, else 0."""
+    findings = []
     async for finding in _find_all():
-        print(finding, flush=True)
-        failures += finding.level is Level.FAIL
-    return 1 if failures else 0
+        findings.append(finding)
+        if not as_json:
+            print(finding, flush=True)
+    if as_json:
+        rows = [(each.level, each.check, each.found, each.advice) for each in findings]
+        print(format_rows(("level", "check", "found", "advice"), rows, as_json=True))
+    return 1 if any(each.level is Level.FAIL for each in findings) else 0
 
 
 async def _find_all() -> AsyncIterator[Finding]:

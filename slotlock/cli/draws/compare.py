@@ -28,6 +28,7 @@ from slotlock.domain.draws.basis import (
 from slotlock.domain.draws.drawing import DrawnEntry, draw_places, serve_in_order
 from slotlock.domain.draws.measures import DrawMeasures, measure
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.simulation.command import MISSING_PACKAGES
 
 DEFAULT_WISHES, MAX_BOOKINGS, HOURS = 12, 3, 25
 # The most popular slots are wished for some times as often as most.
@@ -55,15 +56,15 @@ def compare_on_wishes(args: Namespace) -> int:
         duration_s = time.perf_counter() - started
         print(f"{name:7} {describe_measures(results[name])} ({duration_s:.1f} s)")
     try:
-        if args.json is not None:
+        if args.results is not None:
             measures = {name: asdict(each) for name, each in results.items()}
-            args.json.write_text(json.dumps({"seed": seed, "measures": measures}, indent=2))
+            args.results.write_text(json.dumps({"seed": seed, "measures": measures}, indent=2))
         if args.plot is not None:
             _draw_plot(results, args.plot)
     except OSError as error:
         raise CommandError(f"the results cannot be written: {error}") from None
     except ModuleNotFoundError:
-        raise CommandError("a plot needs an extra: pip install 'slotlock[simulate]'") from None
+        raise CommandError(f"a plot needs {MISSING_PACKAGES}") from None
     return 0
 
 

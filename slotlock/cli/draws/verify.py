@@ -1,8 +1,7 @@
 """Commands for draws: recompute a public record, without a server."""
 
 import json
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
+from argparse import Namespace
 
 from slotlock.cli.deployment import CommandError
 from slotlock.domain.draws.drawing import draw_places
@@ -12,15 +11,8 @@ from slotlock.domain.draws.record import DrawRecord, RecordError, from_document,
 MAX_SHOWN_PROBLEMS = 20
 
 
-def define_draw(parser: ArgumentParser) -> None:
-    """Add the actions of `slotlock draw`."""
-    actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ArgumentParser)
-    verifying = actions.add_parser("verify", help="recompute all that a public record claims")
-    verifying.add_argument("record", type=Path, help="the JSON file of the record")
-    verifying.set_defaults(run=_verify)
-
-
-def _verify(args: Namespace) -> int:
+def verify_record(args: Namespace) -> int:
+    """Recompute all that a public record claims; the exit code is 1 if it is wrong."""
     try:
         text = args.record.read_text(encoding="utf-8")
         document = json.loads(text, parse_constant=_refuse_constant)

@@ -157,9 +157,9 @@ class CannotBanSelf:
 BanRefusal = CannotBanSelf | AdminRequired
 
 
-def ban_refusal(caller: Caller, user: User) -> BanRefusal | None:
-    """Return why this organizer cannot ban or unban the user; None if they can."""
-    if user.id == caller.user_id:
+def ban_refusal(caller: Caller | None, user: User) -> BanRefusal | None:
+    """Return why the caller cannot ban or unban the user; None if they can."""
+    if is_own_account(caller, user):
         return CannotBanSelf()
     return account_change_refusal(caller, user)
 

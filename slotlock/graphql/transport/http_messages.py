@@ -22,6 +22,9 @@ _DEFAULT_CODES: Mapping[int, str] = {
     403: ErrorCode.FORBIDDEN,
     404: "NOT_FOUND",
     413: ErrorCode.LIMIT_EXCEEDED,
+    429: ErrorCode.RATE_LIMITED,
+    431: ErrorCode.LIMIT_EXCEEDED,
+    500: ErrorCode.INTERNAL,
     503: ErrorCode.INTERNAL,
 }
 # Python's names of UTF-8. `codecs.lookup` would cache each unknown name that a client sends.
@@ -93,6 +96,11 @@ class HttpError(Exception):
         self.status = status
         self.headers = headers or {}
         self.code = code or _DEFAULT_CODES.get(status, ErrorCode.BAD_USER_INPUT)
+
+    @property
+    def body(self) -> dict[str, str]:
+        """The JSON of the response, as outside of GraphQL."""
+        return {"error": str(self), "code": self.code}
 
 
 def parse_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:

@@ -3,12 +3,13 @@
 import re
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from slotlock.graphql.transport.client_info import client_address
 from slotlock.graphql.transport.graphql_server import GraphQLServer
+from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.graphql.transport.websocket import WebSocketSession
 
 RETRY_AFTER_S = 10
@@ -29,15 +30,15 @@ class WebSocketEndpoint:
         websocket = WebSocket(scope, receive, send)
         if not self._allows_origin(websocket.headers):
             text = "Pages of this origin may not open sockets (SLOTLOCK_ALLOWED_ORIGINS)."
-            await websocket.send_denial_response(PlainTextResponse(text, 403))
+            await websocket.send_denial_response(_rejection(HttpError(403, text)))
             return
         with self._server.streams_per_address.acquire(client_address(scope)) as has_room:
             if has_room:
                 await WebSocketSession(websocket, self._server).serve()
                 return
         text = "Too many sockets are open from this address."
-        response = PlainTextResponse(text, 429, {"Retry-After": str(RETRY_AFTER_S)})
-        await websocket.send_denial_response(response)
+        error = HttpError(429, text, {"Retry-After": str(RETRY_AFTER_S)})
+        await websocket.send_denial_response(_rejection(error))
 
     def _allows_origin(self, headers: Headers) -> bool:
         """Return whether a page of this origin may open a socket; programs send no origin."""
@@ -51,3 +52,7 @@ class WebSocketEndpoint:
         # `Host $host:$server_port`.
         host = host.lower().removesuffix(":443").removesuffix(":80")
         return address != "" and address == host
+
+
+def _rejection(error: HttpError) -> JSONResponse:
+    return JSONResponse(error.body, error.status, error.headers)

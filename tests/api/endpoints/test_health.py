@@ -84,7 +84,7 @@ async def test_readyz_responds_with_200_while_both_servers_respond(
 
 def test_an_unknown_path_gets_404_in_json(app: AppProcess) -> None:
     response = get(app, "/nothing")
-    assert (response.status_code, list(response.json())) == (404, ["error"])
+    assert (response.status_code, list(response.json())) == (404, ["error", "code"])
 
 
 async def test_metrics_exposes_exactly_the_documented_metrics(

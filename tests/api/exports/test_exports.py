@@ -136,8 +136,12 @@ async def test_a_table_in_a_language_has_its_titles_and_words(users: RosterUsers
     assert book.sheetnames[:2] == ["Übersicht", "Wartelisten"]
     summary = [cell.value for cell in book.worksheets[0][2]]
     assert (summary[0], summary[5]) == (COURSE["title"], "veröffentlicht")
-    response = await get_checked(organizer, f"exports/slots/{slot_id}.csv?language=xx")
-    assert (response.status_code, "language" in response.text) == (400, True)
+    for query in ("language=xx", "lang=de", "language=de&language=de"):
+        response = await get_checked(organizer, f"exports/slots/{slot_id}.csv?{query}")
+        assert (response.status_code, "language" in response.text) == (400, True)
+        assert response.json()["code"] == "BAD_USER_INPUT"
+    answer = await organizer.http.get(f"{organizer.url}{link['url']}?utm_source=mail")
+    assert answer.status_code == 200
 
 
 def test_every_column_and_every_code_has_a_text_in_each_language() -> None:

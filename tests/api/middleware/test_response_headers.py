@@ -235,17 +235,23 @@ async def test_the_response_to_an_unexpected_failure_has_the_headers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "text"),
+    ("path", "status", "code", "text"),
     [
-        ("/nothing", 404, "There is nothing here."),
-        ("/calendars/private/%3Cb%3E.ics", 404, "There is no such calendar."),
-        ("/exports/links/expired", 403, "This link is not valid. Please create a new one."),
-        ("/exports/slots/slot_x.csv", 401, "Please sign in first."),
-        ("/users/import", 405, "Use POST."),
+        ("/nothing", 404, "NOT_FOUND", "There is nothing here."),
+        ("/board/0/x.js", 404, "NOT_FOUND", "no such file of the board"),
+        ("/calendars/private/%3Cb%3E.ics", 404, "NOT_FOUND", "There is no such calendar."),
+        (
+            "/exports/links/expired",
+            403,
+            "FORBIDDEN",
+            "This link is not valid. Please create a new one.",
+        ),
+        ("/exports/slots/slot_x.csv", 401, "UNAUTHENTICATED", "Please sign in first."),
+        ("/users/import", 405, "BAD_USER_INPUT", "Use POST."),
     ],
 )
-async def test_a_browser_gets_a_failure_as_a_page_and_others_as_before(
-    app: AppProcess, http: httpx.AsyncClient, path: str, status: int, text: str
+async def test_a_browser_gets_a_failure_as_a_page_and_programs_get_its_code(
+    app: AppProcess, http: httpx.AsyncClient, path: str, status: int, code: str, text: str
 ) -> None:
     page = await http.get(app.url + path, headers={"Accept": BROWSER})
     assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
@@ -255,8 +261,7 @@ async def test_a_browser_gets_a_failure_as_a_page_and_others_as_before(
     for accept in ("*/*", "application/json, text/plain, */*", ""):
         response = await http.get(app.url + path, headers={"Accept": accept})
         assert response.status_code == status
-        assert text in response.text
-        assert "html" not in response.headers["content-type"]
+        assert response.json() == {"error": text, "code": code}
         assert unexpected_headers(response) == {}
 
 

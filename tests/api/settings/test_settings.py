@@ -266,6 +266,7 @@ def test_empty_variables_and_those_of_others_are_no_errors(environ: pytest.Monke
         "SLOTLOCK": "yes",
         "MY_SLOTLOCK_PORTS": "80",
         "SLOTLOCK_URL": "http://127.0.0.1:8000/graphql",
+        "SLOTLOCK_WEBHOOK_SECRET": "whsec_",
         # Kubernetes: the services `slotlock` and `slotlock-mongo`.
         "SLOTLOCK_SERVICE_HOST": "10.0.0.7",
         "SLOTLOCK_SERVICE_PORT_HTTP": "8000",

@@ -281,7 +281,7 @@ def test_the_command_line_reports_an_import_that_is_too_large(
     fail_imports(transient_error(388))
     file = tmp_path / "users.csv"
     file.write_bytes(user_csv(domain, {"ada": "Ada"}))
-    assert main(["users", "import", str(file)]) == 1
+    assert main(["users", "import", str(file), "--apply"]) == 1
     error_output = capsys.readouterr().err
     assert (
         error_output == "slotlock: too much for one import; nothing was imported, split the file\n"

@@ -122,7 +122,7 @@ def test_an_endpoint_for_traces_without_the_packages_fails_as_serve_and_worker_d
     environ.setitem(sys.modules, "opentelemetry.sdk", None)  # as if it were not installed
     text = examine(capsys, exit_code=1)["traces"]
     assert text.startswith("FAIL OTEL_EXPORTER_OTLP_ENDPOINT or ")
-    assert "pip install 'slotlock[tracing]'" in text
+    assert "pip install --require-hashes -r requirements-serve.lock" in text
     for command in ("serve", "worker"):
         (line,) = command_errors(capsys, command)
         assert line in text

@@ -1,6 +1,8 @@
 """Operators and organizers see what became of each mail, and send it again."""
 
 import asyncio
+import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -31,9 +33,9 @@ async def test_a_failed_mail_is_listed_and_retried(
     scene.trap.respond_to_recipient = lambda _: "550 no such user"
     await scene.send()
     assert await asyncio.to_thread(main, ["outbox", "list", "--state", "failed"]) == 0
-    assert f"failed\t1 attempts\tbooked:{booking_id}:0\t0@school.test\t550 no such user" in (
-        capsys.readouterr().out
-    )
+    line = capsys.readouterr().out.splitlines()[1]
+    columns = ["failed", "1", f"booked:{booking_id}:0", "0@school.test", "550 no such user"]
+    assert re.split(" {2,}", line)[1:] == columns
     assert await asyncio.to_thread(main, ["outbox", "retry"]) == 0
     assert capsys.readouterr().out == "queued: 1\n"
     [entry] = await scene.entries()
@@ -46,16 +48,28 @@ async def test_a_failed_mail_is_listed_and_retried(
     assert user is not None
     assert user.undeliverable_since is None
     assert await asyncio.to_thread(main, ["outbox", "retry", entry.id]) == 1
-    assert f"{entry.id} cannot be sent again" in capsys.readouterr().err
+    assert f"{entry.id} cannot be sent again: it is sent" in capsys.readouterr().err
+    assert await asyncio.to_thread(main, ["outbox", "retry", "booked:nothing:0"]) == 1
+    assert "no entry has the id booked:nothing:0" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("environment")
-async def test_a_test_mail_prints_the_response(
+async def test_a_test_mail_prints_the_response_and_fails_unless_it_was_taken(
     scene: MailScene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with outbox_sender(scene.services, Channel.MAIL, scene.mailer.deliver):
-        assert await asyncio.to_thread(main, ["outbox", "send-test", "a@school.test"]) == 0
-    assert capsys.readouterr().out.endswith("\ta@school.test\tcaught\n")
+        testing = ["outbox", "send-test", "a@school.test"]
+        assert await asyncio.to_thread(main, [*testing, "--json"]) == 0
+        printed = capsys.readouterr()
+        entry = json.loads(printed.out)
+        assert (entry["state"], entry["note"]) == ("sent", "caught")
+        assert "which sends the mail by its own SLOTLOCK_SMTP_URL" in printed.err
+        for response in ("550 no such user", "451 later"):
+            scene.trap.respond_to_recipient = {"a@school.test": response}.get
+            assert await asyncio.to_thread(main, testing) == 1
+            printed = capsys.readouterr()
+            assert printed.out == ""
+            assert f": {response}\n" in printed.err
     assert scene.trap.subjects == ["Test of mail"]
     assert await asyncio.to_thread(main, ["outbox", "send-test", "nobody"]) == 1
     assert "not an email address" in capsys.readouterr().err

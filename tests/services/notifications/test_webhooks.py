@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from aiohttp import web
@@ -15,7 +16,8 @@ from standardwebhooks import webhooks
 
 from slotlock.api.backend import open_backend, run_workers
 from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
+from slotlock.api.settings.settings import DECLARATIONS, Settings
+from slotlock.cli.commands.declared import COMMANDS
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.decision import BookingChangeRequest
@@ -483,13 +485,24 @@ async def test_while_nothing_is_to_be_sent_the_reader_reads_nothing(hooks: Webho
         await site.until_entries("booking.confirmed")
 
 
+class ReadSettings(Settings):
+    """Settings that know which of them were read."""
+
+    read: ClassVar[set[str]] = set()
+
+    def __getattribute__(self, name: str) -> object:
+        """Return a setting."""
+        ReadSettings.read.add(name)
+        return super().__getattribute__(name)
+
+
 @pytest.mark.parametrize("has_mail", [True, False])
 @pytest.mark.parametrize("has_webhook", [True, False])
 async def test_a_worker_sends_mails_and_calls_webhooks_also_without_the_other(
     has_mail: bool, has_webhook: bool, hooks: WebhookScene, servers: EmbeddedServers
 ) -> None:
     site = hooks.site
-    settings = Settings(
+    settings = ReadSettings(
         mongo_url=site.mongo_url,
         redis_url=site.redis_url,
         smtp_url=SecretStr(site.smtp_url) if has_mail else None,
@@ -516,6 +529,8 @@ async def test_a_worker_sends_mails_and_calls_webhooks_also_without_the_other(
             ),
             "what is due was sent",
         )
+    read = ReadSettings.read & DECLARATIONS.keys()
+    assert [name for name in read if not COMMANDS["worker"].reads(name)] == []
 
 
 async def test_the_receiver_of_the_examples_accepts_what_is_signed_and_nothing_else(

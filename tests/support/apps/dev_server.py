@@ -5,18 +5,20 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.apps.processes import free_port
 from tests.support.polling import wait_until
 
+DEV_COMMAND = (sys.executable, "-m", "slotlock", "dev")
+
 
 class DevServer:
     """A process of `slotlock dev` and what it printed."""
 
-    def __init__(self, directory: Path, port: int, **settings: str) -> None:
+    def __init__(self, directory: Path, port: int, command: Sequence[str], **settings: str) -> None:
         inherited = {name: value for name, value in os.environ.items() if "SLOTLOCK" not in name}
         own = {"PORT": str(port), "SLOTLOCK_DATA_DIR": str(directory), **settings}
         self.url = f"http://127.0.0.1:{port}"
@@ -24,7 +26,7 @@ class DevServer:
         self.output = directory / "output"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "slotlock", "dev"],
+                command,
                 env={**inherited, **own},
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -39,10 +41,12 @@ class DevServer:
 
 
 @contextmanager
-def run_dev_server(directory: Path, **settings: str) -> Iterator[DevServer]:
+def run_dev_server(
+    directory: Path, command: Sequence[str] = DEV_COMMAND, **settings: str
+) -> Iterator[DevServer]:
     """Run `slotlock dev`. Stop it with SIGINT, like Ctrl-C, if the test did not."""
     directory.mkdir(exist_ok=True)
-    server = DevServer(directory, free_port(), **settings)
+    server = DevServer(directory, free_port(), command, **settings)
     try:
         yield server
     finally:

@@ -42,7 +42,7 @@ class SimulationRunner:
     def __call__(self, url: str, *arguments: str) -> SimulationRun:
         """Run the command against a server."""
         path = self.directory / "results.json"
-        code = main(["simulate", "--url", url, "--json", str(path), *arguments])
+        code = main(["simulate", "--url", url, "--results", str(path), *arguments])
         output = self.capsys.readouterr()
         results = json.loads(path.read_text()) if path.exists() else {}
         return SimulationRun(code, output.out, output.err, results)

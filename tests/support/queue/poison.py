@@ -58,6 +58,6 @@ def run_queue_command(isolated_queue: IsolatedQueue, *arguments: str, exit_code:
 
 
 def dead_letter_names(output: str) -> list[str]:
-    """Return the names of the dead letters that `slotlock queue show` printed."""
-    names = [line.split("\t")[0] for line in output.splitlines()]
+    """Return the names of the dead letters that `slotlock queue list` printed."""
+    names = [line.split()[0] for line in output.splitlines()]
     return [name for name in names if "/" in name]

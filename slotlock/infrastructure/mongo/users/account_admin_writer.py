@@ -380,34 +380,59 @@ class BanWriter:
 
         A second ban replaces the reason and does not change the time of the ban.
         """
-        ban: Document = {} if reason is None else {"banReason": reason}
-        # Also of a user whom a sync banned: from now on, only organizers lift this ban.
-        ban["bannedBy"] = ObjectId(by)
-        if not expected.banned:
-            ban["bannedAt"] = now
-
-        async def write(session: AsyncClientSession) -> User | None:
-            update = {"$set": {"banned": True, **ban}}
-            audit_info = AuditInfo(AuditAction.BANNED, by, now)
-            banned = await update_user(
-                self._database, _unchanged_filter(expected), update, audit_info, session
-            )
-            if banned is not None:
-                await end_ways_in_of_banned(self._database, [expected.id], by, now, session)
-            return banned
-
+        write = partial(self._write_ban, expected, by, reason, now)
         return await in_transaction(self._database, write)
 
     @limited
+    async def ban_unless_last_admin(
+        self, expected: User, reason: str | None, now: datetime
+    ) -> User | LastAdmin | None:
+        """Ban a user for the command line: everybody else who bans an admin is one."""
+
+        async def write(session: AsyncClientSession) -> User | LastAdmin | None:
+            is_admin = expected.role is Role.ADMIN
+            if is_admin and not await has_other_admin(self._database, expected.id, session):
+                return LastAdmin(expected.id)
+            return await self._write_ban(expected, None, reason, now, session)
+
+        return await in_transaction(self._database, write)
+
+    async def _write_ban(
+        self,
+        expected: User,
+        by: UserId | None,
+        reason: str | None,
+        now: datetime,
+        session: AsyncClientSession,
+    ) -> User | None:
+        ban: Document = {} if reason is None else {"banReason": reason}
+        # Also of a user whom a sync banned: from now on, only organizers lift this ban.
+        ban["bannedBy"] = ObjectId(by) if by else None
+        if not expected.banned:
+            ban["bannedAt"] = now
+        update, info = {"$set": {"banned": True, **ban}}, AuditInfo(AuditAction.BANNED, by, now)
+        unchanged = _unchanged_filter(expected)
+        banned = await update_user(self._database, unchanged, update, info, session)
+        if banned is not None:
+            await end_ways_in_of_banned(self._database, [expected.id], by, now, session)
+        return banned
+
+    @limited
     async def find_banned_since(self, since: datetime, limit: int) -> list[tuple[UserId, UserId]]:
-        """Return the users who were banned after a time, latest first, each with the actor."""
+        """Return the users who were banned after a time, latest first, each with the actor.
+
+        The actor of a ban by the command line is the user.
+        """
         found = self._users.find(
             {"bannedAt": {"$gt": since}}, {"bannedBy": 1}, sort=[("bannedAt", -1)], limit=limit
         )
-        return [(UserId(str(d["_id"])), UserId(str(d["bannedBy"]))) async for d in found]
+        return [
+            (UserId(str(each["_id"])), UserId(str(each.get("bannedBy") or each["_id"])))
+            async for each in found
+        ]
 
     @limited
-    async def unban(self, expected: User, by: UserId, now: datetime) -> User | None:
+    async def unban(self, expected: User, by: UserId | None, now: datetime) -> User | None:
         """Lift a ban. Return the user; None if the user changed meanwhile."""
         audit_info = AuditInfo(AuditAction.UNBANNED, by, now)
         return await in_transaction(

@@ -253,6 +253,7 @@ async def test_a_page_of_another_origin_gets_403(app: AppProcess, origin: str) -
         async with connect_to(app, origin=Origin(origin)):
             pass
     assert rejected.value.response.status_code == 403
+    assert json.loads(rejected.value.response.body)["code"] == "FORBIDDEN"
     assert b"SLOTLOCK_ALLOWED_ORIGINS" in rejected.value.response.body
 
 
