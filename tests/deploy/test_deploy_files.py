@@ -178,9 +178,9 @@ def test_units_proxies_compose_and_guides_name_the_same_ports() -> None:
     (published,) = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["app"]["ports"]
     assert published.replace("${SLOTLOCK_PORT:-8000}", "8000") == f"{app}:{Settings.port}"
     monitoring = (ROOT / "docs" / "guides" / "monitoring.md").read_text()
-    (targets,) = re.findall(r"- targets: \[(.+)\]", monitoring)
     ports = [address.rpartition(":")[2] for address in (app, worker)]
-    assert re.findall(r":(\d+)", targets) == ports
+    scraped, probed = re.findall(r"- targets: \[(.+)\]", monitoring)
+    assert re.findall(r":(\d+)", scraped) == re.findall(r":(\d+)", probed) == ports
 
 
 def test_the_secrets_are_none() -> None:

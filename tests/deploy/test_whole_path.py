@@ -16,7 +16,6 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 from redis import Redis
 
-from conformance.__main__ import PROXIES_HOME
 from conformance.clients.scenario import BOOK, CREATE, SIGN_IN
 from conformance.proxies.packages import ProxyMissingError, find_proxy
 from conformance.proxies.process import running_proxy
@@ -28,6 +27,8 @@ from tests.support.apps.redis_topologies import start_node
 from tests.support.polling import wait_until
 
 GUIDE = (ROOT / "docs" / "guides" / "deployment.md").read_text()
+# Where `make conformance` downloads it.
+PROXIES_HOME = ROOT / ".bench" / "proxies"
 SLOTLOCK = (sys.executable, "-m", "slotlock")
 ADMIN = {"email": "you@example.org", "password": "correct horse battery"}
 SECRETS = {
