@@ -24,7 +24,7 @@ def test_a_command_uses_the_settings_of_the_file_and_not_those_of_the_shell(
     file.write_text(
         f"# of the units\n\n; also\nSLOTLOCK_MONGO_URL=\"{url}\"\nSLOTLOCK_PUBLIC_URL=''\n"
     )
-    assert run_command(capsys, "--env-file", str(file), "users", "list") == ""
+    assert run_command(capsys, "--env-file", str(file), "users", "list", "--json") == "[]\n"
 
 
 @pytest.mark.parametrize(
