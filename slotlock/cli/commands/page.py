@@ -15,7 +15,8 @@ INTRODUCTION = """\
 Names of commands and options have no abbreviations.
 [Settings](settings.md) describes the settings.
 If none names a server, some commands use a running `slotlock dev`.
-`slotlock --env-file FILE COMMAND` reads settings from a file such as that of the units; they win over the environment.
+`slotlock --env-file FILE COMMAND` reads settings from a file such as that of the units.
+They win over the environment.
 
 Commands print what they found on stdout, and all else on stderr.
 A table has a head; with `--json`, the same facts are JSON, with times in UTC, for programs.
