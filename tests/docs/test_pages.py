@@ -55,6 +55,17 @@ def test_every_link_leads_to_a_file_and_a_heading() -> None:
             assert not anchor or anchor in anchors(linked), (page, target)
 
 
+def test_every_decision_has_a_status_with_a_date_and_is_listed() -> None:
+    listed = (DOCS / "decisions" / "README.md").read_text()
+    status = re.compile(
+        r"^Status: (accepted|replaced by \[.*\]\(.*\)), 2\d{3}-\d\d-\d\d", re.MULTILINE
+    )
+    pages = sorted((DOCS / "decisions").glob("0*.md"))
+    assert len(pages) > 70
+    assert [page.name for page in pages if not status.search(page.read_text())] == []
+    assert [page.name for page in pages if f"({page.name})" not in listed] == []
+
+
 def test_every_path_that_contributing_names_exists() -> None:
     named = re.findall(r"`((?:\w+/)+[\w.]+)`", (ROOT / "CONTRIBUTING.md").read_text())
     paths = [path for path in named if not path.startswith(".")]

@@ -4,6 +4,7 @@ They apply where a password is set. An older password still works. No password i
 MAX_PASSWORD_LENGTH, so that a check takes at most a few milliseconds.
 """
 
+import gzip
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
@@ -125,4 +126,5 @@ def _contains_known_word(password: str, name: str, login_name: str) -> bool:
 def _common_passwords() -> str:
     """Return the list, whose words stand between line breaks. A set would take 2 MB."""
     package = resources.files("slotlock.auth.password_policy")
-    return package.joinpath("common_passwords.txt").read_text("utf-8")
+    packed = package.joinpath("common_passwords.txt.gz").read_bytes()
+    return "\n" + gzip.decompress(packed).decode()
