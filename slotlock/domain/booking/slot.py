@@ -1,7 +1,6 @@
 """A slot as its organizer defined it. Its bookings are in `SlotState`."""
 
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import NewType
 
 from slotlock.domain.booking.booking import (
@@ -19,6 +18,7 @@ from slotlock.domain.campaigns.terms import (
     group_limit_for,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.facts import Line, Link, Number, attribute, attributes_of, fact
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.value_object import partial_value_object, value_object
@@ -36,20 +36,20 @@ MAX_LINK_LENGTH = 2000
 MINUTES_PER_DAY = 24 * 60
 
 
-class SlotStatus(StrEnum):
-    """The life cycle of a slot."""
+class SlotStatus(DescribedEnum):
+    """Whether a slot is visible and can be booked."""
 
-    DRAFT = "draft"
-    PUBLISHED = "published"
-    CANCELLED = "cancelled"
+    DRAFT = "draft", "Only organizers see the slot. Nobody can book it."
+    PUBLISHED = "published", "Everyone sees the slot, unless its campaign is unpublished."
+    CANCELLED = "cancelled", "The slot was cancelled with all its bookings. Nobody can book it."
 
 
-class SlotKind(StrEnum):
-    """The purpose of a slot, for its readers only."""
+class SlotKind(DescribedEnum):
+    """The kind of event that a slot is for."""
 
-    MEETING = "meeting"
-    COURSE = "course"
-    OTHER = "other"
+    MEETING = "meeting", "A meeting."
+    COURSE = "course", "A course or a class."
+    OTHER = "other", "Something else."
 
 
 @value_object

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from slotlock.domain.booking.booking import (
     Booking,
@@ -42,6 +41,7 @@ from slotlock.domain.draws.basis import (
     DrawSlot,
     lot_of,
 )
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
@@ -51,17 +51,20 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 OTHER_CAMPAIGN = CampaignId("other")
 
 
-class WishResult(StrEnum):
+class WishResult(DescribedEnum):
     """What became of a wish."""
 
-    GRANTED = "GRANTED"
-    FULL = "FULL"
-    TIME_CONFLICT = "TIME_CONFLICT"
-    LIMIT = "LIMIT"
-    GROUP_FULL = "GROUP_FULL"
-    NOT_ELIGIBLE = "NOT_ELIGIBLE"
-    ALREADY_BOOKED = "ALREADY_BOOKED"
-    UNAVAILABLE = "UNAVAILABLE"
+    GRANTED = "GRANTED", "The user has a place."
+    FULL = "FULL", "All places were taken by lower lottery numbers, or in an earlier round."
+    TIME_CONFLICT = (
+        "TIME_CONFLICT",
+        "The slot overlaps with a better wish that was granted, or an earlier booking.",
+    )
+    LIMIT = "LIMIT", "The user had as many bookings as the campaign or the choice group allows."
+    GROUP_FULL = "GROUP_FULL", "All places of the group were taken."
+    NOT_ELIGIBLE = "NOT_ELIGIBLE", "The user may not book in the campaign."
+    ALREADY_BOOKED = "ALREADY_BOOKED", "The user had a place before the draw."
+    UNAVAILABLE = "UNAVAILABLE", "The slot was not open when the wishes were closed."
 
 
 @value_object
