@@ -1,6 +1,6 @@
 """The audit log: everything that happened to bookings, waiting lists, slots and users."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from datetime import datetime
 
 from slotlock.domain.booking.booking import (
@@ -16,33 +16,9 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
 
-class AuditAction(DescribedEnum):
-    """The action that an entry of the audit log records."""
+class NoteAction(DescribedEnum):
+    """The action that an entry of the audit log records, unless it is one on a booking."""
 
-    # Actions on bookings have the same value as their `BookingAction`.
-    BOOKED = BookingAction.BOOKED.value, "The user or someone else booked a place."
-    HELD = BookingAction.HELD.value, "The user or someone else placed a hold."
-    PROMOTED = (
-        BookingAction.PROMOTED.value,
-        "The waiting list booked a free place for its first user.",
-    )
-    OFFERED = BookingAction.OFFERED.value, "The waiting list placed a hold for its first user."
-    CONFIRMED = BookingAction.CONFIRMED.value, "A hold was confirmed."
-    EXTENDED = BookingAction.EXTENDED.value, "A hold was extended."
-    MOVED = BookingAction.MOVED.value, "The booking was moved to another slot."
-    CANCELLED = (
-        BookingAction.CANCELLED.value,
-        "The booking was cancelled, or its slot was cancelled.",
-    )
-    EXPIRED = BookingAction.EXPIRED.value, "A hold expired."
-    CHECKED_IN = BookingAction.CHECKED_IN.value, "An organizer checked the user in."
-    CHECK_IN_UNDONE = BookingAction.CHECK_IN_UNDONE.value, "An organizer took the check-in back."
-    NO_SHOW = BookingAction.NO_SHOW.value, "An organizer marked the booking as a no-show."
-    NO_SHOW_UNDONE = BookingAction.NO_SHOW_UNDONE.value, "An organizer took the no-show back."
-    OTHER = (
-        BookingAction.OTHER.value,
-        "The action is one of a newer version, which this server does not know.",
-    )
     WAITLIST_JOINED = "waitlist_joined", "A user joined a waiting list."
     WAITLIST_LEFT = "waitlist_left", "A waiting list entry ended without a booking."
     SLOT_CREATED = "slot_created", "A slot was created."
@@ -123,13 +99,17 @@ class AuditAction(DescribedEnum):
     )
 
 
-BOOKING_ACTIONS = frozenset(
-    {
-        *(AuditAction(action.value) for action in BookingAction),
-        AuditAction.WAITLIST_JOINED,
-    }
-    - {AuditAction.SLOT_EDITED}
+AuditAction = BookingAction | NoteAction
+# All that entries record. Two actions on bookings are only live, and the log has its own of them.
+AUDIT_ACTIONS: Sequence[AuditAction] = (
+    *(each for each in BookingAction if each.name not in NoteAction.__members__),
+    *NoteAction,
 )
+BOOKING_ACTIONS: Set[AuditAction] = {
+    *(each for each in AUDIT_ACTIONS if isinstance(each, BookingAction)),
+    NoteAction.WAITLIST_JOINED,
+    NoteAction.WAITLIST_LEFT,
+}
 
 
 @value_object

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, field_edits
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.campaign import CampaignBusy
@@ -297,9 +297,9 @@ def _changed(draw: Draw) -> Draw:
 
 
 _NOTED_STATES = {
-    DrawState.DRAWN: AuditAction.DRAW_RUN,
-    DrawState.PUBLISHED: AuditAction.DRAW_PUBLISHED,
-    DrawState.SUPERSEDED: AuditAction.DRAW_SUPERSEDED,
+    DrawState.DRAWN: NoteAction.DRAW_RUN,
+    DrawState.PUBLISHED: NoteAction.DRAW_PUBLISHED,
+    DrawState.SUPERSEDED: NoteAction.DRAW_SUPERSEDED,
 }
 
 
@@ -308,9 +308,9 @@ def note_draw_change(
 ) -> AuditNote | None:
     """Return the note of an act; None for what follows from it. Closing is done with its root."""
     edits = tuple(field_edits(NOTED_SETTINGS, before and before.settings, after.settings))
-    action = AuditAction.DRAW_CONFIGURED
+    action = NoteAction.DRAW_CONFIGURED
     if before is not None and before.root != after.root:
-        action, edits = AuditAction.DRAW_CLOSED, (FieldEdit("root", None, after.root),)
+        action, edits = NoteAction.DRAW_CLOSED, (FieldEdit("root", None, after.root),)
         by, now = after.acts[-1].by, after.acts[-1].at
     elif before is not None and before.state is not after.state:
         if after.state not in _NOTED_STATES:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import idna
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, field_edits
 from slotlock.domain.booking.booking_refusals import KeyReused
 from slotlock.domain.campaigns.terms import CampaignId
@@ -203,7 +203,7 @@ SendWebhookOutcome = WebhookQueued | WebhookNotFound
 
 
 def note_webhook_change(
-    before: Webhook | None, after: Webhook | None, action: AuditAction, by: UserId, now: datetime
+    before: Webhook | None, after: Webhook | None, action: NoteAction, by: UserId, now: datetime
 ) -> AuditNote:
     """Return the note of a webhook's change, creation or deletion."""
     edits = tuple(field_edits(NOTED_FIELDS, before, after))

@@ -3,13 +3,15 @@
 Types import an enum from here, so that it is registered before the schema uses it.
 """
 
+from collections.abc import Iterable
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import strawberry
+from strawberry import enum_value
 
 from slotlock.domain.admission.tickets import TicketStatus
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import AUDIT_ACTIONS
 from slotlock.domain.booking.booking import (
     Attendance,
     BookingAction,
@@ -71,6 +73,8 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound=Enum)
+# mypy accepts only enums whose members stand in the source.
+_make_enum: Any = Enum
 
 
 def _register_enum(enum: type[E], name: str, description: str, **value_descriptions: str) -> None:
@@ -86,9 +90,21 @@ def _register_described(enum: type[DescribedEnum], name: str) -> None:
     _register_enum(enum, name, description, **members)
 
 
+def make_enum(name: str, description: str, values: Iterable[tuple[str, object, str]]) -> Any:
+    """Return an enum of the schema for these names, values and descriptions."""
+    members = {each: enum_value(value, description=text) for each, value, text in values}
+    return strawberry.enum(_make_enum(name, members), name=name, description=description)
+
+
+AuditAction = make_enum(
+    "AuditAction",
+    "The action that an entry of the audit log records.",
+    ((each.name, each, each.description) for each in AUDIT_ACTIONS),
+)
+
+
 for each in (
     Attendance,
-    AuditAction,
     BookingAction,
     BookingLimit,
     BookingStatus,
