@@ -93,19 +93,35 @@ class BookingLimit(DescribedEnum):
     """
 
     SLOT_STARTED = "slot_started", "Bookings do not change after the slot has started."
-    CANCEL_CUTOFF = "cancel_cutoff", "Members cannot cancel a booking after the cut-off."
+    CANCEL_CUTOFF = (
+        "cancel_cutoff",
+        "Members cannot cancel a booking after the cut-off.",
+        "CUTOFF_PASSED",
+    )
     ONE_OF_CHOICE = (
         "one_of_choice",
         "A user has at most one booking among the slots of a choice group.",
+        "LIMIT_REACHED",
     )
     NOT_YET_OPEN = "not_yet_open", "A campaign takes no bookings before it opens."
     CLOSED = "closed", "A campaign takes no bookings after it closes or while it is unpublished."
-    NOT_ELIGIBLE = "not_eligible", "A campaign takes bookings of its eligible groups only."
+    NOT_ELIGIBLE = (
+        "not_eligible",
+        "A campaign takes bookings of its eligible groups only.",
+        "NOT_ELIGIBLE",
+        True,
+    )
     EMAIL_NOT_VERIFIED = (
         "email_not_verified",
         "A campaign or the site wants a verified e-mail address.",
+        "EMAIL_NOT_VERIFIED",
+        True,
     )
-    MAX_BOOKINGS = "max_bookings", "A campaign limits the number of bookings per user."
+    MAX_BOOKINGS = (
+        "max_bookings",
+        "A campaign limits the number of bookings per user.",
+        "LIMIT_REACHED",
+    )
     TIME_CONFLICT = (
         "time_conflict",
         "The bookings of a user in campaigns that forbid it must not overlap.",
@@ -114,27 +130,28 @@ class BookingLimit(DescribedEnum):
     NO_SHOWS = (
         "no_shows",
         "A campaign takes no bookings of a user with too many no-shows for some days.",
+        "TOO_MANY_NO_SHOWS",
+        True,
     )
     HOLD_COOLDOWN = (
         "hold_cooldown",
         "A slot lets a user hold a place again only some time after an unconfirmed hold.",
     )
     # A limit of a newer version.
-    OTHER = "other", "The limit is one of a newer version, which this server does not know."
+    OTHER = "other", "The limit is one of a newer version, which this server does not know.", ""
 
-    @property
-    def refusal_code(self) -> str | None:
-        """The code of the refusal that members get; None for a limit of a newer version."""
-        return None if self is BookingLimit.OTHER else _REFUSAL_CODES.get(self, self.name)
-
-
-# Stored labels never change, so these limits have another name than their refusals.
-_REFUSAL_CODES = {
-    BookingLimit.CANCEL_CUTOFF: "CUTOFF_PASSED",
-    BookingLimit.ONE_OF_CHOICE: "LIMIT_REACHED",
-    BookingLimit.MAX_BOOKINGS: "LIMIT_REACHED",
-    BookingLimit.NO_SHOWS: "TOO_MANY_NO_SHOWS",
-}
+    def __init__(
+        self,
+        _value: str,
+        _description: str = "",
+        refusal_code: str | None = None,
+        is_of_user: bool = False,
+    ) -> None:
+        # Of the refusal that members get: its name, except for limits that are stored under another
+        # one. A limit of a newer version has none.
+        self.refusal_code = self.name if refusal_code is None else refusal_code
+        # Whether it rules a user out in all slots of a campaign alike.
+        self.is_of_user = is_of_user
 
 
 @value_object

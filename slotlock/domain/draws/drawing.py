@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import assert_never
 
 from slotlock.domain.booking.booking import (
     Booking,
@@ -26,6 +27,7 @@ from slotlock.domain.booking.booking_refusals import (
     LimitReached,
     SlotFull,
     TimeConflict,
+    UndrawnRefusal,
 )
 from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
@@ -243,7 +245,9 @@ def _to_outcome(slot_id: SlotId, refusal: BookingRefusal, last_number: int | Non
             conflict = refusal.booking.slot_id if refusal.booking else None
             return WishOutcome(slot_id, result, conflict=conflict)
         case _:
-            raise TypeError(f"a draw cannot explain {refusal!r}")
+            if isinstance(refusal, UndrawnRefusal):
+                raise TypeError(f"a draw refuses no wish for {refusal!r}")
+            assert_never(refusal)
 
 
 def _to_slot(each: DrawSlot, basis: DrawBasis) -> Slot:
