@@ -28,7 +28,7 @@ from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
-from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.notifications.mail_kinds import (
     INVITATION,
@@ -448,4 +448,4 @@ def _invitation_note(
 ) -> AuditNote:
     edits = (FieldEdit("users", None, str(len(users))), FieldEdit("group", None, group))
     user_ids = tuple(user.id for user in users)
-    return AuditNote(now, actor_id, AuditAction.USERS_INVITED, edits, user_ids=user_ids)
+    return AuditNote(now, actor_id, NoteAction.USERS_INVITED, edits, user_ids=user_ids)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import AUDIT_ACTIONS, AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import SlotAdmission
@@ -20,7 +20,6 @@ Member = TypeVar("Member", bound=StrEnum)
 
 # What a value that this version does not know counts as, unless a conversion names another one.
 UNKNOWN_MEMBERS: Mapping[type, StrEnum] = {
-    AuditAction: AuditAction.OTHER,
     BookingAction: BookingAction.OTHER,
     BookingLimit: BookingLimit.OTHER,
     BookingStatus: BookingStatus.CONFIRMED,
@@ -35,6 +34,8 @@ _MEMBERS: Mapping[type, Mapping[object, Any]] = {
     enum: {member.value: member for member in type(unknown)}
     for enum, unknown in UNKNOWN_MEMBERS.items()
 }
+
+_AUDIT_ACTIONS: Mapping[object, AuditAction] = {each.value: each for each in AUDIT_ACTIONS}
 
 
 class _KnownMembers(dict[object, Any]):
@@ -57,6 +58,11 @@ def from_stored(value: object, unknown: Member) -> Member:
     """Return the member that was stored, or the one that an unknown value counts as."""
     members: Mapping[object, Member] = _MEMBERS[type(unknown)]
     return members.get(value, unknown)
+
+
+def audit_action_from_stored(value: object) -> AuditAction:
+    """Return the action of an entry of the audit log."""
+    return _AUDIT_ACTIONS.get(value, BookingAction.OTHER)
 
 
 def limits_from_stored(values: Iterable[object]) -> tuple[BookingLimit, ...]:

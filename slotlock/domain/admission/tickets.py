@@ -1,7 +1,6 @@
 """Tickets of the admission queue: the position of a request, and its outcome in the end."""
 
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import BookOutcome
@@ -13,6 +12,7 @@ from slotlock.domain.booking.booking_refusals import (
 )
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.shared.declare import SENT_ID, outcome, refusal, shown
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
@@ -22,14 +22,22 @@ TICKET_TTL = timedelta(hours=24)
 MAX_TICKET_CLOCK_SKEW = timedelta(minutes=1)
 
 
-class TicketStatus(StrEnum):
-    """The status of a ticket."""
+class TicketStatus(DescribedEnum):
+    """The progress of a ticket."""
 
-    QUEUED = "queued"
-    ANSWERED = "answered"
-    LOST = "lost"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    QUEUED = "queued", "The request waits in the queue."
+    ANSWERED = "answered", "The request was processed and `outcome` is final."
+    LOST = (
+        "lost",
+        "The queue lost the request before it was processed. Nothing was booked; the user may "
+        "request the booking again with the same key or another one.",
+    )
+    FAILED = "failed", "The request could not be processed. Operators can return it to the queue."
+    CANCELLED = (
+        "cancelled",
+        "The user cancelled the request before it was processed. Nothing was booked, and nothing "
+        "will be.",
+    )
 
 
 @value_object

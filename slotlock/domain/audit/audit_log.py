@@ -1,8 +1,7 @@
 """The audit log: everything that happened to bookings, waiting lists, slots and users."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from datetime import datetime
-from enum import StrEnum
 
 from slotlock.domain.booking.booking import (
     BookingAction,
@@ -12,81 +11,105 @@ from slotlock.domain.booking.booking import (
     SlotId,
 )
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
 
-class AuditAction(StrEnum):
-    """The action of an entry; actions on bookings have the same value as their `BookingAction`."""
+class NoteAction(DescribedEnum):
+    """The action that an entry of the audit log records, unless it is one on a booking."""
 
-    BOOKED = BookingAction.BOOKED.value
-    HELD = BookingAction.HELD.value
-    PROMOTED = BookingAction.PROMOTED.value
-    OFFERED = BookingAction.OFFERED.value
-    CONFIRMED = BookingAction.CONFIRMED.value
-    EXTENDED = BookingAction.EXTENDED.value
-    MOVED = BookingAction.MOVED.value
-    CANCELLED = BookingAction.CANCELLED.value
-    EXPIRED = BookingAction.EXPIRED.value
-    CHECKED_IN = BookingAction.CHECKED_IN.value
-    CHECK_IN_UNDONE = BookingAction.CHECK_IN_UNDONE.value
-    NO_SHOW = BookingAction.NO_SHOW.value
-    NO_SHOW_UNDONE = BookingAction.NO_SHOW_UNDONE.value
-    OTHER = BookingAction.OTHER.value
-    WAITLIST_JOINED = "waitlist_joined"
-    WAITLIST_LEFT = "waitlist_left"
-    SLOT_CREATED = "slot_created"
-    SLOT_EDITED = "slot_edited"
-    SLOT_PUBLISHED = "slot_published"
-    SLOT_CANCELLED = "slot_cancelled"
-    SLOT_DELETED = "slot_deleted"
-    CAMPAIGN_CREATED = "campaign_created"
-    CAMPAIGN_EDITED = "campaign_edited"
-    CAMPAIGN_PUBLISHED = "campaign_published"
-    CAMPAIGN_UNPUBLISHED = "campaign_unpublished"
-    CAMPAIGN_DELETED = "campaign_deleted"
-    GROUPS_SET = "groups_set"
-    ROLE_SET = "role_set"
-    BANNED = "banned"
-    UNBANNED = "unbanned"
-    RESOURCE_CREATED = "resource_created"
-    RESOURCE_EDITED = "resource_edited"
-    RESOURCE_DELETED = "resource_deleted"
-    HOLIDAY_LIST_CREATED = "holiday_list_created"
-    HOLIDAY_LIST_EDITED = "holiday_list_edited"
-    HOLIDAY_LIST_DELETED = "holiday_list_deleted"
-    WEBHOOK_CREATED = "webhook_created"
-    WEBHOOK_EDITED = "webhook_edited"
-    WEBHOOK_ROTATED = "webhook_rotated"
-    WEBHOOK_DELETED = "webhook_deleted"
-    USERS_IMPORTED = "users_imported"
-    USERS_INVITED = "users_invited"
-    USER_CREATED = "user_created"
-    USER_EDITED = "user_edited"
-    USER_ERASED = "user_erased"
-    CLAIMED = "claimed"
-    VOUCHED_FOR = "vouched_for"
-    SESSIONS_ENDED = "sessions_ended"
-    PASSWORD_SET = "password_set"  # noqa: S105
-    ANNOUNCEMENT_SENT = "announcement_sent"
-    DRAW_CONFIGURED = "draw_configured"
-    DRAW_CLOSED = "draw_closed"
-    DRAW_RUN = "draw_run"
-    DRAW_PUBLISHED = "draw_published"
-    DRAW_SUPERSEDED = "draw_superseded"
-    PASSWORD_RESET_CREATED = "password_reset_created"  # noqa: S105
-    SIGN_IN_LINKED = "sign_in_linked"
-    SIGN_IN_UNLINKED = "sign_in_unlinked"
-    CALENDAR_FEED_CREATED = "calendar_feed_created"
+    WAITLIST_JOINED = "waitlist_joined", "A user joined a waiting list."
+    WAITLIST_LEFT = "waitlist_left", "A waiting list entry ended without a booking."
+    SLOT_CREATED = "slot_created", "A slot was created."
+    SLOT_EDITED = "slot_edited", "A slot was changed."
+    SLOT_PUBLISHED = "slot_published", "A draft slot was published."
+    SLOT_CANCELLED = "slot_cancelled", "A slot was cancelled."
+    SLOT_DELETED = "slot_deleted", "A slot was deleted. The entry has the fields that it had."
+    CAMPAIGN_CREATED = "campaign_created", "A campaign was created."
+    CAMPAIGN_EDITED = "campaign_edited", "A campaign was changed."
+    CAMPAIGN_PUBLISHED = "campaign_published", "A campaign was published."
+    CAMPAIGN_UNPUBLISHED = "campaign_unpublished", "A campaign was unpublished."
+    CAMPAIGN_DELETED = (
+        "campaign_deleted",
+        "A campaign was deleted. The entry has the fields that it had.",
+    )
+    GROUPS_SET = "groups_set", "The groups of a user were changed."
+    ROLE_SET = "role_set", "A user was given a role, or an account above member was created."
+    BANNED = "banned", "A user was banned, or the reason for a ban was changed."
+    UNBANNED = "unbanned", "A ban was lifted."
+    RESOURCE_CREATED = "resource_created", "A resource was created, by itself or by an import."
+    RESOURCE_EDITED = "resource_edited", "The kind of a resource was changed."
+    RESOURCE_DELETED = (
+        "resource_deleted",
+        "A resource was deleted. The entry has the fields that it had.",
+    )
+    HOLIDAY_LIST_CREATED = "holiday_list_created", "A list of holidays was created."
+    HOLIDAY_LIST_EDITED = "holiday_list_edited", "A list of holidays was changed."
+    HOLIDAY_LIST_DELETED = (
+        "holiday_list_deleted",
+        "A list of holidays was deleted. The entry has the fields that it had.",
+    )
+    WEBHOOK_CREATED = "webhook_created", "A webhook was created."
+    WEBHOOK_EDITED = (
+        "webhook_edited",
+        "The URL or the events of a webhook changed, or it was disabled or enabled.",
+    )
+    WEBHOOK_ROTATED = "webhook_rotated", "A webhook got a new secret."
+    WEBHOOK_DELETED = (
+        "webhook_deleted",
+        "A webhook was deleted. The entry has the fields that it had.",
+    )
+    USERS_IMPORTED = (
+        "users_imported",
+        "A file created or changed users. One entry covers at most 500 of them.",
+    )
+    USERS_INVITED = (
+        "users_invited",
+        "Users were invited to set a first password. One entry covers at most 500.",
+    )
+    USER_CREATED = "user_created", "A user was created and invited to set a first password."
+    USER_EDITED = "user_edited", "The name or the e-mail address of a user was changed."
+    USER_ERASED = "user_erased", "A user was erased. Their past bookings stay, without a name."
+    CLAIMED = (
+        "claimed",
+        "An admin claimed an account that somebody had registered, and invited its user.",
+    )
+    VOUCHED_FOR = "vouched_for", "An organizer vouched for a user who had registered."
+    SESSIONS_ENDED = "sessions_ended", "All sessions of a user were ended by somebody else."
+    PASSWORD_SET = (
+        "password_set",
+        "An operator set a user's password, which ended all sessions of the user.",
+    )
+    ANNOUNCEMENT_SENT = "announcement_sent", "An organizer wrote a mail to all who have a place."
+    DRAW_CONFIGURED = "draw_configured", "A draw was opened, or its settings were changed."
+    DRAW_CLOSED = "draw_closed", "The wishes of a draw were closed, and its root is public."
+    DRAW_RUN = "draw_run", "The seed of a draw was fixed."
+    DRAW_PUBLISHED = "draw_published", "The result of a draw was published."
+    DRAW_SUPERSEDED = "draw_superseded", "A draw was replaced by another one."
+    PASSWORD_RESET_CREATED = (
+        "password_reset_created",
+        "An operator or admin created a token that replaces a password.",
+    )
+    SIGN_IN_LINKED = "sign_in_linked", "A sign-in at a provider was linked to an account."
+    SIGN_IN_UNLINKED = "sign_in_unlinked", "A sign-in at a provider was unlinked from an account."
+    CALENDAR_FEED_CREATED = (
+        "calendar_feed_created",
+        "A user created a private calendar feed, which replaced the one before.",
+    )
 
 
-BOOKING_ACTIONS = frozenset(
-    {
-        *(AuditAction(action.value) for action in BookingAction),
-        AuditAction.WAITLIST_JOINED,
-    }
-    - {AuditAction.SLOT_EDITED}
+AuditAction = BookingAction | NoteAction
+# All that entries record. Two actions on bookings are only live, and the log has its own of them.
+AUDIT_ACTIONS: Sequence[AuditAction] = (
+    *(each for each in BookingAction if each.name not in NoteAction.__members__),
+    *NoteAction,
 )
+BOOKING_ACTIONS: Set[AuditAction] = {
+    *(each for each in AUDIT_ACTIONS if isinstance(each, BookingAction)),
+    NoteAction.WAITLIST_JOINED,
+    NoteAction.WAITLIST_LEFT,
+}
 
 
 @value_object

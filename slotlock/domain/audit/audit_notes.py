@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum
 
-from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.booking.booking import Booking, BookingStatus, SlotId
 from slotlock.domain.booking.slot import SLOT_FIELDS, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -73,7 +73,7 @@ class AuditNote:
 
     at: datetime
     by: UserId | None
-    action: AuditAction
+    action: NoteAction
     edits: tuple[FieldEdit, ...]
     slot_id: SlotId | None = None
     campaign_id: CampaignId | None = None
@@ -96,7 +96,7 @@ def note_slot_deletion(slot: Slot, by: UserId, at: datetime) -> AuditNote:
     """Return the note of a slot's deletion, with the fields that it had."""
     edits = tuple(field_edits(NOTED_SLOT_FIELDS, slot, None))
     campaign_id = slot.terms.campaign_id if slot.terms else None
-    return AuditNote(at, by, AuditAction.SLOT_DELETED, edits, slot.id, campaign_id)
+    return AuditNote(at, by, NoteAction.SLOT_DELETED, edits, slot.id, campaign_id)
 
 
 def _description_edits(description: str | Unchanged | None) -> Iterator[FieldEdit]:
@@ -105,14 +105,14 @@ def _description_edits(description: str | Unchanged | None) -> Iterator[FieldEdi
         yield FieldEdit("description", None, description[:NOTED_DESCRIPTION_LENGTH])
 
 
-def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
+def _slot_action(before: Slot | None, after: Slot) -> NoteAction:
     if before is None:
-        return AuditAction.SLOT_CREATED
+        return NoteAction.SLOT_CREATED
     if before.status is after.status:
-        return AuditAction.SLOT_EDITED
+        return NoteAction.SLOT_EDITED
     if after.status is SlotStatus.CANCELLED:
-        return AuditAction.SLOT_CANCELLED
-    return AuditAction.SLOT_PUBLISHED
+        return NoteAction.SLOT_CANCELLED
+    return NoteAction.SLOT_PUBLISHED
 
 
 def merged_schedule_edits(edits: Iterable[FieldEdit]) -> tuple[FieldEdit, ...]:
@@ -150,7 +150,7 @@ def note_campaign_change(
 def note_campaign_deletion(campaign: Campaign, by: UserId, now: datetime) -> AuditNote:
     """Return the note of a campaign's deletion, with the fields that it had."""
     edits = tuple(_campaign_edits(campaign, None))
-    return AuditNote(now, by, AuditAction.CAMPAIGN_DELETED, edits, campaign_id=campaign.id)
+    return AuditNote(now, by, NoteAction.CAMPAIGN_DELETED, edits, campaign_id=campaign.id)
 
 
 def _campaign_edits(before: Campaign | None, after: Campaign | None) -> Iterator[FieldEdit]:
@@ -158,20 +158,20 @@ def _campaign_edits(before: Campaign | None, after: Campaign | None) -> Iterator
     yield from field_edits(TERMS_FIELDS, before and before.terms, after and after.terms)
 
 
-def _campaign_action(before: Campaign | None, after: Campaign) -> AuditAction:
+def _campaign_action(before: Campaign | None, after: Campaign) -> NoteAction:
     if before is None:
-        return AuditAction.CAMPAIGN_CREATED
+        return NoteAction.CAMPAIGN_CREATED
     if before.terms.published is after.terms.published:
-        return AuditAction.CAMPAIGN_EDITED
+        return NoteAction.CAMPAIGN_EDITED
     if after.terms.published:
-        return AuditAction.CAMPAIGN_PUBLISHED
-    return AuditAction.CAMPAIGN_UNPUBLISHED
+        return NoteAction.CAMPAIGN_PUBLISHED
+    return NoteAction.CAMPAIGN_UNPUBLISHED
 
 
 def note_resource_creation(resource: Resource, by: UserId, now: datetime) -> AuditNote:
     """Return the note of a new resource."""
     edits = tuple(field_edits(RESOURCE_FIELDS, None, resource))
-    return AuditNote(now, by, AuditAction.RESOURCE_CREATED, edits, resource=resource.name)
+    return AuditNote(now, by, NoteAction.RESOURCE_CREATED, edits, resource=resource.name)
 
 
 def note_resource_change(
@@ -179,25 +179,25 @@ def note_resource_change(
 ) -> AuditNote | None:
     """Return the note of a resource's change; None if nothing changed."""
     edits = tuple(field_edits(RESOURCE_FIELDS, before, after))
-    note = AuditNote(now, by, AuditAction.RESOURCE_EDITED, edits, resource=after.name)
+    note = AuditNote(now, by, NoteAction.RESOURCE_EDITED, edits, resource=after.name)
     return note if edits else None
 
 
 def note_resource_deletion(resource: Resource, by: UserId, now: datetime) -> AuditNote:
     """Return the note of a resource's deletion, with the fields that it had."""
     edits = tuple(field_edits(RESOURCE_FIELDS, resource, None))
-    return AuditNote(now, by, AuditAction.RESOURCE_DELETED, edits, resource=resource.name)
+    return AuditNote(now, by, NoteAction.RESOURCE_DELETED, edits, resource=resource.name)
 
 
 def note_holiday_list_change(
     before: HolidayList | None, after: HolidayList | None, by: UserId, now: datetime
 ) -> AuditNote | None:
     """Return the note of a list's change, creation or deletion; None if nothing changed."""
-    action = AuditAction.HOLIDAY_LIST_EDITED
+    action = NoteAction.HOLIDAY_LIST_EDITED
     if before is None:
-        action = AuditAction.HOLIDAY_LIST_CREATED
+        action = NoteAction.HOLIDAY_LIST_CREATED
     elif after is None:
-        action = AuditAction.HOLIDAY_LIST_DELETED
+        action = NoteAction.HOLIDAY_LIST_DELETED
     shown = after or before
     edits = tuple(field_edits(HOLIDAY_LIST_FIELDS, before, after))
     note = AuditNote(now, by, action, edits, holiday_list=shown.name if shown else None)
@@ -205,7 +205,7 @@ def note_holiday_list_change(
 
 
 def note_user_change(
-    before: User | None, after: User, action: AuditAction, by: UserId | None, now: datetime
+    before: User | None, after: User, action: NoteAction, by: UserId | None, now: datetime
 ) -> AuditNote | None:
     """Return the note of a user's change; None if nothing changed."""
     edits = tuple(field_edits(USER_FIELDS, before, after))
@@ -220,7 +220,7 @@ def note_sign_in(
     at: datetime,
 ) -> AuditNote:
     """Return the note of an identity that a user got or lost."""
-    action = AuditAction.SIGN_IN_LINKED if after else AuditAction.SIGN_IN_UNLINKED
+    action = NoteAction.SIGN_IN_LINKED if after else NoteAction.SIGN_IN_UNLINKED
     edits = tuple(field_edits({"subject": "key"}, before, after))
     return AuditNote(at, by, action, edits, user_ids=(user_id,))
 

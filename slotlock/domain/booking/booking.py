@@ -6,10 +6,10 @@ The history is part of the booking, so that an entry is written together with it
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import NewType
 
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.facts import attribute, attributes_of, fact
 from slotlock.domain.shared.value_object import Stored, value_object
 from slotlock.domain.users.user import Caller, UserId
@@ -19,13 +19,16 @@ BookingId = NewType("BookingId", str)
 WaitlistEntryId = NewType("WaitlistEntryId", str)
 
 
-class BookingStatus(StrEnum):
-    """The status of a booking."""
+class BookingStatus(DescribedEnum):
+    """Whether a booking occupies a place."""
 
-    HELD = "held"
-    CONFIRMED = "confirmed"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
+    HELD = (
+        "held",
+        "The booking is a hold. It occupies a place until `heldUntil` unless it is confirmed.",
+    )
+    CONFIRMED = "confirmed", "The booking occupies a place."
+    CANCELLED = "cancelled", "The booking was cancelled or moved, or its slot was cancelled."
+    EXPIRED = "expired", "The booking was a hold and expired."
 
     @property
     def is_live(self) -> bool:
@@ -37,35 +40,41 @@ class BookingStatus(StrEnum):
 LIVE_STATUSES = (BookingStatus.HELD, BookingStatus.CONFIRMED)
 
 
-class BookingAction(StrEnum):
-    """The action that an entry of the history records."""
+class BookingAction(DescribedEnum):
+    """An action on a booking."""
 
-    BOOKED = "booked"
-    HELD = "held"
-    PROMOTED = "promoted"
-    OFFERED = "offered"
-    CONFIRMED = "confirmed"
-    EXTENDED = "extended"
-    MOVED = "moved"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-    CHECKED_IN = "checked_in"
-    CHECK_IN_UNDONE = "check_in_undone"
-    NO_SHOW = "no_show"
-    NO_SHOW_UNDONE = "no_show_undone"
+    BOOKED = "booked", "The user or someone else booked a place."
+    HELD = "held", "The user or someone else placed a hold."
+    PROMOTED = "promoted", "The waiting list booked a free place for its first user."
+    OFFERED = "offered", "The waiting list placed a hold for its first user."
+    CONFIRMED = "confirmed", "A hold was confirmed."
+    EXTENDED = "extended", "A hold was extended."
+    MOVED = "moved", "The booking was moved to another slot."
+    CANCELLED = "cancelled", "The booking was cancelled, or its slot was cancelled."
+    EXPIRED = "expired", "A hold expired."
+    CHECKED_IN = "checked_in", "An organizer checked the user in."
+    CHECK_IN_UNDONE = "check_in_undone", "An organizer took the check-in back."
+    NO_SHOW = "no_show", "An organizer marked the booking as a no-show."
+    NO_SHOW_UNDONE = "no_show_undone", "An organizer took the no-show back."
     # Reported live, and in no history: the entry of a waiting list ended, or the slot was edited.
-    WAITLIST_LEFT = "waitlist_left"
-    SLOT_EDITED = "slot_edited"
+    WAITLIST_LEFT = (
+        "waitlist_left",
+        "The user's waiting list entry ended without a booking. Only live events have this action.",
+    )
+    SLOT_EDITED = (
+        "slot_edited",
+        "The time or place of the slot changed. Only live events have this action.",
+    )
     # An action of a newer version.
-    OTHER = "other"
+    OTHER = "other", "The action is one of a newer version, which this server does not know."
 
 
-class Attendance(StrEnum):
+class Attendance(DescribedEnum):
     """Whether the user of a booking came."""
 
-    NOT_RECORDED = "not_recorded"
-    CHECKED_IN = "checked_in"
-    NO_SHOW = "no_show"
+    NOT_RECORDED = "not_recorded", "Neither a check-in nor a no-show is recorded."
+    CHECKED_IN = "checked_in", "An organizer checked the user in."
+    NO_SHOW = "no_show", "An organizer marked the booking as a no-show: the user did not come."
 
 
 # The attendance after each action that records it; other actions leave it as it is.
@@ -77,37 +86,72 @@ ATTENDANCE_AFTER = {
 }
 
 
-class BookingLimit(StrEnum):
-    """A limit that applies to members and that organizers can override."""
+class BookingLimit(DescribedEnum):
+    """A limit on bookings that organizers can override for a user.
 
-    SLOT_STARTED = "slot_started"
-    CANCEL_CUTOFF = "cancel_cutoff"
-    ONE_OF_CHOICE = "one_of_choice"
-    NOT_YET_OPEN = "not_yet_open"
-    CLOSED = "closed"
-    NOT_ELIGIBLE = "not_eligible"
-    EMAIL_NOT_VERIFIED = "email_not_verified"
-    MAX_BOOKINGS = "max_bookings"
-    TIME_CONFLICT = "time_conflict"
-    GROUP_FULL = "group_full"
-    NO_SHOWS = "no_shows"
-    HOLD_COOLDOWN = "hold_cooldown"
+    `overriddenRefusals` names it as the refusal does that members get.
+    """
+
+    SLOT_STARTED = "slot_started", "Bookings do not change after the slot has started."
+    CANCEL_CUTOFF = (
+        "cancel_cutoff",
+        "Members cannot cancel a booking after the cut-off.",
+        "CUTOFF_PASSED",
+    )
+    ONE_OF_CHOICE = (
+        "one_of_choice",
+        "A user has at most one booking among the slots of a choice group.",
+        "LIMIT_REACHED",
+    )
+    NOT_YET_OPEN = "not_yet_open", "A campaign takes no bookings before it opens."
+    CLOSED = "closed", "A campaign takes no bookings after it closes or while it is unpublished."
+    NOT_ELIGIBLE = (
+        "not_eligible",
+        "A campaign takes bookings of its eligible groups only.",
+        "NOT_ELIGIBLE",
+        True,
+    )
+    EMAIL_NOT_VERIFIED = (
+        "email_not_verified",
+        "A campaign or the site wants a verified e-mail address.",
+        "EMAIL_NOT_VERIFIED",
+        True,
+    )
+    MAX_BOOKINGS = (
+        "max_bookings",
+        "A campaign limits the number of bookings per user.",
+        "LIMIT_REACHED",
+    )
+    TIME_CONFLICT = (
+        "time_conflict",
+        "The bookings of a user in campaigns that forbid it must not overlap.",
+    )
+    GROUP_FULL = "group_full", "A slot limits the number of places per group."
+    NO_SHOWS = (
+        "no_shows",
+        "A campaign takes no bookings of a user with too many no-shows for some days.",
+        "TOO_MANY_NO_SHOWS",
+        True,
+    )
+    HOLD_COOLDOWN = (
+        "hold_cooldown",
+        "A slot lets a user hold a place again only some time after an unconfirmed hold.",
+    )
     # A limit of a newer version.
-    OTHER = "other"
+    OTHER = "other", "The limit is one of a newer version, which this server does not know.", ""
 
-    @property
-    def refusal_code(self) -> str | None:
-        """The code of the refusal that members get; None for a limit of a newer version."""
-        return None if self is BookingLimit.OTHER else _REFUSAL_CODES.get(self, self.name)
-
-
-# Stored labels never change, so these limits have another name than their refusals.
-_REFUSAL_CODES = {
-    BookingLimit.CANCEL_CUTOFF: "CUTOFF_PASSED",
-    BookingLimit.ONE_OF_CHOICE: "LIMIT_REACHED",
-    BookingLimit.MAX_BOOKINGS: "LIMIT_REACHED",
-    BookingLimit.NO_SHOWS: "TOO_MANY_NO_SHOWS",
-}
+    def __init__(
+        self,
+        _value: str,
+        _description: str = "",
+        refusal_code: str | None = None,
+        is_of_user: bool = False,
+    ) -> None:
+        # Of the refusal that members get: its name, except for limits that are stored under another
+        # one. A limit of a newer version has none.
+        self.refusal_code = self.name if refusal_code is None else refusal_code
+        # Whether it rules a user out in all slots of a campaign alike.
+        self.is_of_user = is_of_user
 
 
 @value_object

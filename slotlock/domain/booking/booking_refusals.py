@@ -446,16 +446,11 @@ class SeriesTooLong:
 
 
 OtherBookingRefusal = LimitReached | TimeConflict
-LimitRefusal = (
-    SlotStarted
-    | NotYetOpen
-    | Closed
-    | NotEligible
-    | EmailNotVerified
-    | TooManyNoShows
-    | GroupFull
-    | OtherBookingRefusal
+# A draw refuses no wish for these: it depends on no time, and rules users out before it decides.
+UndrawnLimitRefusal = (
+    SlotStarted | NotYetOpen | Closed | NotEligible | EmailNotVerified | TooManyNoShows
 )
+LimitRefusal = UndrawnLimitRefusal | GroupFull | OtherBookingRefusal
 BookingRefusal = (
     SlotNotFound
     | SlotFull
@@ -465,6 +460,9 @@ BookingRefusal = (
     | HoldCooldown
     | LimitRefusal
     | SlotCancelled
+)
+UndrawnRefusal = (
+    SlotNotFound | QueueOnly | DrawOnly | HoldCooldown | UndrawnLimitRefusal | SlotCancelled
 )
 OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
 SeriesRefusal = SeriesNotFound | NothingToBook | SeriesTooLong

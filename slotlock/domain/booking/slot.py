@@ -1,7 +1,6 @@
 """A slot as its organizer defined it. Its bookings are in `SlotState`."""
 
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import NewType
 
 from slotlock.domain.booking.booking import (
@@ -19,6 +18,7 @@ from slotlock.domain.campaigns.terms import (
     group_limit_for,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.facts import Line, Link, Number, attribute, attributes_of, fact
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.value_object import partial_value_object, value_object
@@ -36,20 +36,20 @@ MAX_LINK_LENGTH = 2000
 MINUTES_PER_DAY = 24 * 60
 
 
-class SlotStatus(StrEnum):
-    """The life cycle of a slot."""
+class SlotStatus(DescribedEnum):
+    """Whether a slot is visible and can be booked."""
 
-    DRAFT = "draft"
-    PUBLISHED = "published"
-    CANCELLED = "cancelled"
+    DRAFT = "draft", "Only organizers see the slot. Nobody can book it."
+    PUBLISHED = "published", "Everyone sees the slot, unless its campaign is unpublished."
+    CANCELLED = "cancelled", "The slot was cancelled with all its bookings. Nobody can book it."
 
 
-class SlotKind(StrEnum):
-    """The purpose of a slot, for its readers only."""
+class SlotKind(DescribedEnum):
+    """The kind of event that a slot is for."""
 
-    MEETING = "meeting"
-    COURSE = "course"
-    OTHER = "other"
+    MEETING = "meeting", "A meeting."
+    COURSE = "course", "A course or a class."
+    OTHER = "other", "Something else."
 
 
 @value_object
@@ -82,19 +82,52 @@ class Slot:
     """
 
     id: SlotId
-    title: str = fact(Line(200, if_empty=ProblemCode.TITLE_MISSING))
+    title: str = fact(
+        Line(200, if_empty=ProblemCode.TITLE_MISSING),
+        shown="The title of the slot.",
+    )
     start: datetime = attribute("start", "startTime")
     end: datetime = attribute("end", "endTime")
     time_zone: str = fact()
-    capacity: int = fact(Number(1, MAX_CAPACITY))
-    location: str | None = fact(Line(200))
-    kind: SlotKind = fact()
+    capacity: int = fact(
+        Number(1, MAX_CAPACITY),
+        shown="The number of places, 1 to 1000.",
+    )
+    location: str | None = fact(
+        Line(200),
+        shown="Where the slot takes place.",
+    )
+    kind: SlotKind = fact(
+        shown="The kind of event that the slot is for.",
+    )
     status: SlotStatus
-    hold_minutes: int = fact(Number(1, MAX_HOLD_MINUTES), default=5)
-    cancel_cutoff_minutes: int = fact(Number(0, 60 * MINUTES_PER_DAY), default=0)
-    waitlist_capacity: int = fact(Number(0, MAX_WAITLIST_CAPACITY), default=100)
-    waitlist_offer_minutes: int | None = fact(Number(1, 7 * MINUTES_PER_DAY), default=None)
-    choice_group: str | None = fact(Line(MAX_CHOICE_GROUP_LENGTH), default=None)
+    hold_minutes: int = fact(
+        Number(1, MAX_HOLD_MINUTES),
+        default=5,
+        shown="How long a hold lasts, 1 to 60 minutes.",
+    )
+    cancel_cutoff_minutes: int = fact(
+        Number(0, 60 * MINUTES_PER_DAY),
+        default=0,
+        shown="How many minutes before the start members can no longer cancel a booking.",
+    )
+    waitlist_capacity: int = fact(
+        Number(0, MAX_WAITLIST_CAPACITY),
+        default=100,
+        shown="How many users can be on the waiting list; 0 if there is no waiting list.",
+    )
+    waitlist_offer_minutes: int | None = fact(
+        Number(1, 7 * MINUTES_PER_DAY),
+        default=None,
+        shown="How many minutes a free place is held for the first user on the waiting list; "
+        "null if the place is booked for them immediately.",
+    )
+    choice_group: str | None = fact(
+        Line(MAX_CHOICE_GROUP_LENGTH),
+        default=None,
+        shown="A name that alternative slots share, such as the beds of a dormitory. Each user "
+        "can have at most one booking in a choice group.",
+    )
     cancellation: SlotCancellation | None = attribute("cancellation", default=None)
     terms: CampaignTerms | None = attribute("campaign", default=None)
     group_limits: tuple[GroupLimit, ...] = attribute("groupLimits", "groupLimits", default=())
@@ -103,11 +136,25 @@ class Slot:
     series_id: SeriesId | None = attribute("series", default=None)
     revision: int = attribute("revision", default=0)
     revised_at: datetime | None = attribute("revisedAt", default=None)
-    admission: SlotAdmission = fact(default=SlotAdmission.ANY)
+    admission: SlotAdmission = fact(
+        default=SlotAdmission.ANY,
+        shown="How members get places in the slot. It is for the booking queue only, too, if its "
+        "campaign is.",
+    )
     # A list in place of the name: a query for a name finds both, in older processes, too.
     several_resources: tuple[str, ...] = attribute("resource", "resources", default=())
-    hold_cooldown_minutes: int = fact(Number(0, 7 * MINUTES_PER_DAY), default=0)
-    reminder_minutes: int | None = fact(Number(0, MAX_REMINDER_MINUTES), default=None)
+    hold_cooldown_minutes: int = fact(
+        Number(0, 7 * MINUTES_PER_DAY),
+        default=0,
+        shown="How many minutes a user whose hold ended without a confirmation cannot hold a "
+        "place in the slot again; 0 for no such limit.",
+    )
+    reminder_minutes: int | None = fact(
+        Number(0, MAX_REMINDER_MINUTES),
+        default=None,
+        shown="How many minutes before the start a mail reminds all who have a place; 0 for "
+        "none, null for the setting of the campaign.",
+    )
     # Only for organizers, and with a booking: see `meeting_url_for`.
     meeting_url: str | None = fact(Link(MAX_LINK_LENGTH), default=None)
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from enum import StrEnum
 from itertools import islice
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.shared.declare import refusal, shown
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.value_object import value_object
 
@@ -17,13 +17,19 @@ MAX_COPIED_MEETINGS = 10_000
 MAX_SHOWN = 100
 
 
-class CopyProblemKind(StrEnum):
+class CopyProblemKind(DescribedEnum):
     """Why a campaign cannot be copied to the new dates."""
 
-    RESOURCE_TAKEN = "resource_taken"
-    RESOURCE_NOT_FOUND = "resource_not_found"
-    IN_PAST = "in_past"
-    INVALID_TIMES = "invalid_times"
+    RESOURCE_TAKEN = (
+        "resource_taken",
+        "Another published slot uses a resource of the slot at the new time.",
+    )
+    RESOURCE_NOT_FOUND = "resource_not_found", "A resource of the slot does not exist any more."
+    IN_PAST = "in_past", "The slot would lie in the past, or the campaign would close there."
+    INVALID_TIMES = (
+        "invalid_times",
+        "Meetings of the slot would overlap, because of a clock change.",
+    )
 
 
 @value_object

@@ -7,9 +7,9 @@ decision on outdated terms cannot be written.
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime
-from enum import StrEnum
 from typing import NewType
 
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import Stored, value_object
 
 CampaignId = NewType("CampaignId", str)
@@ -18,20 +18,30 @@ CampaignId = NewType("CampaignId", str)
 MAX_REMINDER_MINUTES = 14 * 24 * 60
 
 
-class CampaignState(StrEnum):
-    """The state of a campaign, derived from the time and never stored."""
+class CampaignState(DescribedEnum):
+    """Whether a campaign takes bookings at the moment."""
 
-    UPCOMING = "upcoming"
-    OPEN = "open"
-    CLOSED = "closed"
+    # It follows from the time, and is never stored.
+    UPCOMING = "upcoming", "The campaign has not opened yet."
+    OPEN = "open", "The campaign takes bookings if it is published."
+    CLOSED = "closed", "The campaign takes no bookings any more."
 
 
-class SlotAdmission(StrEnum):
-    """How members get places: at once as well, through the admission queue only, or by lot."""
+class SlotAdmission(DescribedEnum):
+    """How members get places.
 
-    ANY = "any"
-    QUEUE_ONLY = "queue_only"
-    DRAW = "draw"
+    Organizers can always book.
+    """
+
+    ANY = "any", "Members book with `bookSlot` or through the booking queue, with `requestBooking`."
+    QUEUE_ONLY = (
+        "queue_only",
+        "Members get places through the booking queue only, and from the waiting list.",
+    )
+    DRAW = (
+        "draw",
+        "Members enter wishes, and places are drawn by lot. Until then only organizers book.",
+    )
 
 
 @value_object

@@ -8,13 +8,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NewType
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
@@ -26,11 +26,15 @@ Json = dict[str, Any]
 FORMAT = "slotlock-draw-1"
 
 
-class DrawMethod(StrEnum):
-    """How places are given by lot: one at a time in rounds, or all of an entry at once."""
+class DrawMethod(DescribedEnum):
+    """How places are given by lot."""
 
-    ROUNDS = "rounds"
-    SERIAL = "serial"
+    ROUNDS = (
+        "rounds",
+        "In rounds: in each one, every user gets one place at most, and the next round runs in "
+        "the reverse order.",
+    )
+    SERIAL = "serial", "One user after the other gets everything that is left of their wishes."
 
 
 @value_object

@@ -4,7 +4,7 @@ from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from slotlock.domain.booking.booking import BookingLimit, SlotId
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_refusals import LimitRefusal
 from slotlock.domain.booking.rules.limits import user_violations
 from slotlock.domain.booking.slot import Slot, SlotStatus
@@ -25,9 +25,6 @@ from slotlock.domain.schedule.meetings import Meeting, first_overlap
 from slotlock.domain.shared.declare import declarations
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
-
-# The limits that rule a user out in all slots of a campaign alike.
-_OF_THE_USER = (BookingLimit.NOT_ELIGIBLE, BookingLimit.EMAIL_NOT_VERIFIED, BookingLimit.NO_SHOWS)
 
 
 @value_object
@@ -248,7 +245,7 @@ def _refusal(
     booked = {other.slot.id for other in context.bookings}
     slot = next((slot for slot in slots if slot.id not in booked), None)
     violations = user_violations(slot, users, context.user_id, now) if slot else ()
-    return next((refusal for limit, refusal in violations if limit in _OF_THE_USER), None)
+    return next((refusal for limit, refusal in violations if limit.is_of_user), None)
 
 
 def _is_limited(group: str, limits: Iterable[GroupLimit]) -> bool:

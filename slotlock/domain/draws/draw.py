@@ -6,9 +6,8 @@ Every step is an act that is recorded with its time and organizer. No act is eve
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
-from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, field_edits
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.campaign import CampaignBusy
@@ -16,6 +15,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId, DrawMethod
 from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.declare import SENT_ID, refusal, shown
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -36,14 +36,18 @@ MAX_SEED_LENGTH = 500
 MAX_REASON_LENGTH = 500
 
 
-class DrawState(StrEnum):
-    """The state of a draw, which its last act made."""
+class DrawState(DescribedEnum):
+    """The progress of a draw."""
 
-    COLLECTING = "collecting"
-    CLOSED = "closed"
-    DRAWN = "drawn"
-    PUBLISHED = "published"
-    SUPERSEDED = "superseded"
+    # The last act of the draw made it.
+    COLLECTING = "collecting", "Users enter wishes."
+    CLOSED = "closed", "No more wishes are accepted. The root is public once it is set."
+    DRAWN = "drawn", "The seed is fixed, and with it the result. Organizers see it."
+    PUBLISHED = (
+        "published",
+        "Everybody sees the result. The places are booked, and then what is left is open.",
+    )
+    SUPERSEDED = "superseded", "Another draw has replaced it. Its record stays public."
 
 
 @value_object
@@ -293,9 +297,9 @@ def _changed(draw: Draw) -> Draw:
 
 
 _NOTED_STATES = {
-    DrawState.DRAWN: AuditAction.DRAW_RUN,
-    DrawState.PUBLISHED: AuditAction.DRAW_PUBLISHED,
-    DrawState.SUPERSEDED: AuditAction.DRAW_SUPERSEDED,
+    DrawState.DRAWN: NoteAction.DRAW_RUN,
+    DrawState.PUBLISHED: NoteAction.DRAW_PUBLISHED,
+    DrawState.SUPERSEDED: NoteAction.DRAW_SUPERSEDED,
 }
 
 
@@ -304,9 +308,9 @@ def note_draw_change(
 ) -> AuditNote | None:
     """Return the note of an act; None for what follows from it. Closing is done with its root."""
     edits = tuple(field_edits(NOTED_SETTINGS, before and before.settings, after.settings))
-    action = AuditAction.DRAW_CONFIGURED
+    action = NoteAction.DRAW_CONFIGURED
     if before is not None and before.root != after.root:
-        action, edits = AuditAction.DRAW_CLOSED, (FieldEdit("root", None, after.root),)
+        action, edits = NoteAction.DRAW_CLOSED, (FieldEdit("root", None, after.root),)
         by, now = after.acts[-1].by, after.acts[-1].at
     elif before is not None and before.state is not after.state:
         if after.state not in _NOTED_STATES:

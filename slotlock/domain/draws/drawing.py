@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
+from typing import assert_never
 
 from slotlock.domain.booking.booking import (
     Booking,
@@ -27,6 +27,7 @@ from slotlock.domain.booking.booking_refusals import (
     LimitReached,
     SlotFull,
     TimeConflict,
+    UndrawnRefusal,
 )
 from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
@@ -42,6 +43,7 @@ from slotlock.domain.draws.basis import (
     DrawSlot,
     lot_of,
 )
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
@@ -51,17 +53,20 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 OTHER_CAMPAIGN = CampaignId("other")
 
 
-class WishResult(StrEnum):
+class WishResult(DescribedEnum):
     """What became of a wish."""
 
-    GRANTED = "GRANTED"
-    FULL = "FULL"
-    TIME_CONFLICT = "TIME_CONFLICT"
-    LIMIT = "LIMIT"
-    GROUP_FULL = "GROUP_FULL"
-    NOT_ELIGIBLE = "NOT_ELIGIBLE"
-    ALREADY_BOOKED = "ALREADY_BOOKED"
-    UNAVAILABLE = "UNAVAILABLE"
+    GRANTED = "GRANTED", "The user has a place."
+    FULL = "FULL", "All places were taken by lower lottery numbers, or in an earlier round."
+    TIME_CONFLICT = (
+        "TIME_CONFLICT",
+        "The slot overlaps with a better wish that was granted, or an earlier booking.",
+    )
+    LIMIT = "LIMIT", "The user had as many bookings as the campaign or the choice group allows."
+    GROUP_FULL = "GROUP_FULL", "All places of the group were taken."
+    NOT_ELIGIBLE = "NOT_ELIGIBLE", "The user may not book in the campaign."
+    ALREADY_BOOKED = "ALREADY_BOOKED", "The user had a place before the draw."
+    UNAVAILABLE = "UNAVAILABLE", "The slot was not open when the wishes were closed."
 
 
 @value_object
@@ -240,7 +245,9 @@ def _to_outcome(slot_id: SlotId, refusal: BookingRefusal, last_number: int | Non
             conflict = refusal.booking.slot_id if refusal.booking else None
             return WishOutcome(slot_id, result, conflict=conflict)
         case _:
-            raise TypeError(f"a draw cannot explain {refusal!r}")
+            if isinstance(refusal, UndrawnRefusal):
+                raise TypeError(f"a draw refuses no wish for {refusal!r}")
+            assert_never(refusal)
 
 
 def _to_slot(each: DrawSlot, basis: DrawBasis) -> Slot:

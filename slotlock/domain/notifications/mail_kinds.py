@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import edits_shown_with, merged_schedule_edits
 from slotlock.domain.booking.booking import Booking, BookingAction, HistoryEntry, SlotId
 from slotlock.domain.booking.booking_refusals import LimitRefusal, SlotCancelled, SlotFull
@@ -114,7 +114,7 @@ def _mails_about_edits(changes: SlotChanges) -> Iterator[OutboxEntry]:
     """Yield the mails about a new time or place, to all who had a booking before the change."""
     for note in changes.notes:
         edits = merged_schedule_edits(note.edits)
-        if note.action is not AuditAction.SLOT_EDITED or not edits:
+        if note.action is not NoteAction.SLOT_EDITED or not edits:
             continue
         position = note.position
         for booking in changes.state.bookings:

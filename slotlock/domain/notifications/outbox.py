@@ -7,10 +7,10 @@ the same id.
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.shared.declare import outcome, shown
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
@@ -24,21 +24,25 @@ MAX_NOTE_CHARS = 500
 UNDELIVERABLE = "the address is undeliverable"
 
 
-class Channel(StrEnum):
-    """How an entry is sent."""
+class Channel(DescribedEnum):
+    """How an entry of the outbox is sent."""
 
-    MAIL = "mail"
-    WEBHOOK = "webhook"
+    MAIL = "mail", "As a mail."
+    WEBHOOK = "webhook", "As a call of a webhook."
 
 
-class OutboxState(StrEnum):
-    """The state of an entry; only QUEUED and SENDING are followed by another."""
+class OutboxState(DescribedEnum):
+    """What became of an entry of the outbox."""
 
-    QUEUED = "queued"
-    SENDING = "sending"
-    SENT = "sent"
-    FAILED = "failed"
-    SUPPRESSED = "suppressed"
+    # Only QUEUED and SENDING are followed by another state.
+    QUEUED = "queued", "It waits for its time, or for the next attempt."
+    SENDING = "sending", "It is being sent."
+    SENT = "sent", "The other server has taken it."
+    FAILED = "failed", "The other server rejected it, or the last attempt failed."
+    SUPPRESSED = (
+        "suppressed",
+        "It was not sent, because there was no address or no reason any more.",
+    )
 
 
 # The delays before the attempts that follow a first one without success.

@@ -5,10 +5,10 @@ wrong because it arrives late. The version grows with the changes of the object 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from slotlock.domain.audit.audit_log import AuditAction, AuditEntry
+from slotlock.domain.audit.audit_log import AuditAction, AuditEntry, NoteAction
 from slotlock.domain.booking.booking import Booking, BookingAction, BookingId, SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
@@ -33,15 +33,15 @@ _EVENT_OF = {
 }
 # The waiting list fills no slot that was not full before.
 _FILLING_ACTIONS = {BookingAction.BOOKED, BookingAction.HELD, BookingAction.MOVED}
-_SLOT_EVENT_OF = {
-    AuditAction.SLOT_PUBLISHED: WebhookEvent.SLOT_PUBLISHED,
-    AuditAction.SLOT_EDITED: WebhookEvent.SLOT_EDITED,
-    AuditAction.SLOT_CANCELLED: WebhookEvent.SLOT_CANCELLED,
+_SLOT_EVENT_OF: Mapping[AuditAction, WebhookEvent] = {
+    NoteAction.SLOT_PUBLISHED: WebhookEvent.SLOT_PUBLISHED,
+    NoteAction.SLOT_EDITED: WebhookEvent.SLOT_EDITED,
+    NoteAction.SLOT_CANCELLED: WebhookEvent.SLOT_CANCELLED,
 }
 
-_DRAW_EVENT_OF = {
-    AuditAction.DRAW_CLOSED: WebhookEvent.DRAW_CLOSED,
-    AuditAction.DRAW_PUBLISHED: WebhookEvent.DRAW_PUBLISHED,
+_DRAW_EVENT_OF: Mapping[AuditAction, WebhookEvent] = {
+    NoteAction.DRAW_CLOSED: WebhookEvent.DRAW_CLOSED,
+    NoteAction.DRAW_PUBLISHED: WebhookEvent.DRAW_PUBLISHED,
 }
 
 
@@ -187,7 +187,7 @@ def _waitlist_messages(changes: SlotChanges) -> Iterator[WebhookMessage]:
 def _slot_messages(changes: SlotChanges) -> Iterator[WebhookMessage]:
     for note in changes.notes:
         event = _SLOT_EVENT_OF.get(note.action)
-        if note.action is AuditAction.SLOT_CREATED and _has_edit(
+        if note.action is NoteAction.SLOT_CREATED and _has_edit(
             note, "status", SlotStatus.PUBLISHED.name
         ):
             event = WebhookEvent.SLOT_PUBLISHED
@@ -230,7 +230,7 @@ def site_messages_about(changes: SiteChanges) -> Iterator[WebhookMessage]:
             if changes.since <= at <= changes.until:
                 yield _campaign_message(event, campaign.id, at)
     for note in changes.notes:
-        if note.action is AuditAction.USER_ERASED and note.user_id is not None:
+        if note.action is NoteAction.USER_ERASED and note.user_id is not None:
             yield _user_message(WebhookEvent.USER_ERASED, note.user_id, note.at, 2)
         elif note.campaign_id is not None and note.action in _DRAW_EVENT_OF:
             yield _campaign_message(_DRAW_EVENT_OF[note.action], note.campaign_id, note.at)

@@ -4,19 +4,19 @@ import re
 import unicodedata
 from dataclasses import field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, NewType
 from urllib.parse import urlsplit, urlunsplit
 
 import idna
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, field_edits
 from slotlock.domain.booking.booking_refusals import KeyReused
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.declare import outcome, refusal, shown
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import strip_blanks, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -41,30 +41,42 @@ MAX_SECRETS = 10
 DISABLED_AFTER = timedelta(days=5)
 
 
-class WebhookEvent(StrEnum):
-    """What a webhook can be about."""
+class WebhookEvent(DescribedEnum):
+    """What a webhook can be about.
 
-    BOOKING_CONFIRMED = "booking.confirmed"
-    BOOKING_HELD = "booking.held"
-    BOOKING_MOVED = "booking.moved"
-    BOOKING_CANCELLED = "booking.cancelled"
-    BOOKING_EXPIRED = "booking.expired"
-    BOOKING_PROMOTED = "booking.promoted"
-    BOOKING_CHECKED_IN = "booking.checked_in"
-    BOOKING_NO_SHOW = "booking.no_show"
-    WAITLIST_JOINED = "waitlist.joined"
-    WAITLIST_LEFT = "waitlist.left"
-    SLOT_PUBLISHED = "slot.published"
-    SLOT_EDITED = "slot.edited"
-    SLOT_CANCELLED = "slot.cancelled"
-    SLOT_FULL = "slot.full"
-    CAMPAIGN_PUBLISHED = "campaign.published"
-    CAMPAIGN_OPENED = "campaign.opened"
-    CAMPAIGN_CLOSED = "campaign.closed"
-    DRAW_CLOSED = "draw.closed"
-    DRAW_PUBLISHED = "draw.published"
-    USER_CREATED = "user.created"
-    USER_ERASED = "user.erased"
+    Messages have the name as `booking.confirmed`.
+    """
+
+    BOOKING_CONFIRMED = "booking.confirmed", "A place was booked, or a hold was confirmed."
+    BOOKING_HELD = (
+        "booking.held",
+        "A hold was placed, by a user or as an offer of the waiting list.",
+    )
+    BOOKING_MOVED = "booking.moved", "A booking was moved; the message is about the new one."
+    BOOKING_CANCELLED = "booking.cancelled", "A booking was cancelled, or its slot was."
+    BOOKING_EXPIRED = "booking.expired", "A hold expired."
+    BOOKING_PROMOTED = (
+        "booking.promoted",
+        "The waiting list booked a free place for its first user.",
+    )
+    BOOKING_CHECKED_IN = "booking.checked_in", "A user was checked in."
+    BOOKING_NO_SHOW = "booking.no_show", "A booking was marked as a no-show."
+    WAITLIST_JOINED = "waitlist.joined", "A user joined a waiting list."
+    WAITLIST_LEFT = "waitlist.left", "A waiting list entry ended without a booking."
+    SLOT_PUBLISHED = "slot.published", "A slot was published, or created as published."
+    SLOT_EDITED = "slot.edited", "A slot was changed."
+    SLOT_CANCELLED = "slot.cancelled", "A slot was cancelled."
+    SLOT_FULL = "slot.full", "The last free place of a slot was taken."
+    CAMPAIGN_PUBLISHED = "campaign.published", "A campaign was published, or created as published."
+    CAMPAIGN_OPENED = "campaign.opened", "The opening time of a published campaign has come."
+    CAMPAIGN_CLOSED = "campaign.closed", "The closing time of a published campaign has come."
+    DRAW_CLOSED = "draw.closed", "The wishes of a draw are closed, and its root is public."
+    DRAW_PUBLISHED = (
+        "draw.published",
+        "The result of a draw is public. Its places are booked from now on.",
+    )
+    USER_CREATED = "user.created", "A user got an account."
+    USER_ERASED = "user.erased", "A user was erased."
 
 
 USER_EVENTS = frozenset({WebhookEvent.USER_CREATED, WebhookEvent.USER_ERASED})
@@ -191,7 +203,7 @@ SendWebhookOutcome = WebhookQueued | WebhookNotFound
 
 
 def note_webhook_change(
-    before: Webhook | None, after: Webhook | None, action: AuditAction, by: UserId, now: datetime
+    before: Webhook | None, after: Webhook | None, action: NoteAction, by: UserId, now: datetime
 ) -> AuditNote:
     """Return the note of a webhook's change, creation or deletion."""
     edits = tuple(field_edits(NOTED_FIELDS, before, after))

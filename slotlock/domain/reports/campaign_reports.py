@@ -6,10 +6,10 @@ the sweeper has released it.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
 from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.pagination import SearchedPage
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User
@@ -17,12 +17,12 @@ from slotlock.domain.users.user import User
 MAX_POINTS = 1000
 
 
-class Interval(StrEnum):
-    """The length of time between two points of a time series."""
+class Interval(DescribedEnum):
+    """The length of one interval of a time series."""
 
-    MINUTE = "minute"
-    HOUR = "hour"
-    DAY = "day"
+    MINUTE = "minute", "One minute."
+    HOUR = "hour", "One hour."
+    DAY = "day", "24 hours."
 
     @property
     def length(self) -> timedelta:

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from enum import StrEnum
 from typing import Annotated
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.declare import outcome, refusal, shown
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, normalize_line, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -24,13 +24,13 @@ MAX_FREE_BUSY_TIME = timedelta(days=92)
 MAX_BUSY_SPANS = 1_000
 
 
-class ResourceKind(StrEnum):
-    """What a resource is, for its readers only."""
+class ResourceKind(DescribedEnum):
+    """What a resource is."""
 
-    ROOM = "room"
-    STAFF = "staff"
-    EQUIPMENT = "equipment"
-    OTHER = "other"
+    ROOM = "room", "A room."
+    STAFF = "staff", "A member of the staff, such as a teacher."
+    EQUIPMENT = "equipment", "A device, such as a projector."
+    OTHER = "other", "Something else."
 
 
 @value_object

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision
@@ -13,6 +12,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
 from slotlock.domain.schedule.zones import find_zone, shift_all, to_wall_clock
 from slotlock.domain.shared.declare import refusal, shown
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import format_in_zone
 from slotlock.domain.shared.unchanged import UNCHANGED
@@ -24,19 +24,25 @@ from slotlock.domain.slots.slot_outcomes import EditSlotOutcome
 from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 
 
-class OnConflict(StrEnum):
-    """How to handle dates of a series on which the resource is taken."""
+class OnConflict(DescribedEnum):
+    """How to handle dates of a series on which a resource is taken."""
 
-    STRICT = "strict"
-    SKIP_CONFLICTS = "skip_conflicts"
+    STRICT = "strict", "Create nothing."
+    SKIP_CONFLICTS = "skip_conflicts", "Create the slots of the other dates."
 
 
-class SeriesScope(StrEnum):
-    """Which slots of a series an edit applies to."""
+class SeriesScope(DescribedEnum):
+    """Which slots of a series a change applies to.
 
-    THIS = "this"
-    THIS_AND_FOLLOWING = "this_and_following"
-    ALL = "all"
+    Other slots of the series that are over or cancelled do not change.
+    """
+
+    THIS = "this", "Only the slot that the request names."
+    THIS_AND_FOLLOWING = (
+        "this_and_following",
+        "The slot that the request names and those that start later.",
+    )
+    ALL = "all", "Every slot of the series."
 
 
 @value_object

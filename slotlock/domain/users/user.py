@@ -6,6 +6,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import NewType
 
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, strip_blanks, validate_line
 from slotlock.domain.shared.value_object import value_object
@@ -18,24 +19,32 @@ MAX_LOCALE_LENGTH = 35
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*", re.ASCII)
 
 
-class Role(StrEnum):
-    """The rights of a user: members book, organizers also manage slots, admins manage everyone."""
+class Role(DescribedEnum):
+    """The rights of a user."""
 
-    MEMBER = "member"
-    ORGANIZER = "organizer"
-    ADMIN = "admin"
+    MEMBER = "member", "The user may book places."
+    ORGANIZER = (
+        "organizer",
+        "The user may also book for others, and manage slots, campaigns, resources and the "
+        "accounts of members.",
+    )
+    ADMIN = (
+        "admin",
+        "The user may also manage the accounts of organizers and admins, set roles, erase users "
+        "and read their personal data.",
+    )
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str, _description: str = "") -> None:
         # Whether the role may create and change slots and see all their bookings.
         self.is_organizer = value != "member"
 
 
-class Registration(StrEnum):
-    """Who gets an account: everybody, those with an invitation, or those an operator chooses."""
+class Registration(DescribedEnum):
+    """Who gets an account."""
 
-    OPEN = "open"
-    INVITED = "invited"
-    CLOSED = "closed"
+    OPEN = "open", "Everybody may register."
+    INVITED = "invited", "Users set a first password with an invitation from an organizer."
+    CLOSED = "closed", "The operators give accounts their passwords."
 
 
 class MailTopic(StrEnum):

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from enum import Enum
 from importlib import import_module
-from typing import Any
 
 import strawberry
-from strawberry import enum_value, field
+from strawberry import field
 
 from slotlock.domain.booking.booking import BookingLimit
 from slotlock.domain.shared.declare import declarations
+from slotlock.graphql.core.enums import make_enum
 
 # All modules that declare refusals. A refusal of another one has no code, which fails at import.
 DECLARING_MODULES = (
@@ -38,18 +38,10 @@ DECLARING_MODULES = (
 for each in DECLARING_MODULES:
     import_module(each)
 _descriptions = {each.code: each.description for each in declarations.values() if each.message}
-# mypy accepts only enums whose members stand in the source.
-_make_enum: Any = Enum
-RefusalCode: Any = strawberry.enum(
-    _make_enum(
-        "RefusalCode",
-        {
-            code: enum_value(code, description=description)
-            for code, description in sorted(_descriptions.items())
-        },
-    ),
-    name="RefusalCode",
-    description="Why the server refused a request. The list grows as the schema does.",
+RefusalCode = make_enum(
+    "RefusalCode",
+    "Why the server refused a request. The list grows as the schema does.",
+    ((code, code, description) for code, description in sorted(_descriptions.items())),
 )
 
 USE_OVERRIDDEN_REFUSALS = "Use `overriddenRefusals`, which has the words of the refusals."

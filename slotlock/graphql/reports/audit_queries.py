@@ -56,7 +56,7 @@ def _booking_global_id(entry: Parent[audit_log.AuditEntry]) -> strawberry.ID | N
 @strawberry.type(description="An entry of the audit log.")
 class AuditEntry:
     at: datetime = field(description="When the action happened.")
-    action: AuditAction = field(description="What happened.")
+    action: audit_log.AuditAction = field(description="What happened.", graphql_type=AuditAction)
 
     booking_id: strawberry.ID | None = field(
         resolver=_booking_global_id,
@@ -170,8 +170,10 @@ class AuditLogFilter:
         description="Only actions without a user: of the waiting list, the clock and the command "
         "line.",
     )
-    actions: list[AuditAction] | None = field(
-        default=None, description="Only entries with one of these actions."
+    actions: list[Enum] | None = field(
+        default=None,
+        description="Only entries with one of these actions.",
+        graphql_type=list[AuditAction] | None,
     )
     from_: datetime | None = field(
         default=None, name="from", description="Only entries of this time or later."
@@ -181,6 +183,7 @@ class AuditLogFilter:
     def to_domain(self) -> AuditFilter:
         """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
         require_valid_period("from", self.from_, "until", self.until)
+        actions = None if self.actions is None else frozenset(each.value for each in self.actions)
         audit_filter = AuditFilter(
             campaign_id=_require_valid_id(
                 "campaignId", "campaign", self.campaign_id, ids.parse_campaign_id
@@ -189,7 +192,7 @@ class AuditLogFilter:
             user_id=_require_valid_id("userId", "user", self.user_id, ids.parse_user_id),
             by=_require_valid_id("by", "user", self.by, ids.parse_user_id),
             system_only=self.by_nobody,
-            actions=None if self.actions is None else frozenset(self.actions),
+            actions=actions,
             since=self.from_,
             before=self.until,
         )

@@ -3,19 +3,19 @@
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.booking import slot
-from slotlock.domain.booking.slot import SLOT_FIELDS
+from slotlock.domain.booking.slot import SLOT_FACTS, SLOT_FIELDS
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.meetings import MAX_MEETINGS
 from slotlock.domain.slots.listing import SlotSelection
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.arguments import require_valid_period
-from slotlock.graphql.core.enums import SlotAdmission, SlotKind, SlotStatus
+from slotlock.graphql.core.enums import SlotStatus
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import series_global_id
 from slotlock.graphql.core.node import Node, attribute_field, property_field, selected_names
@@ -35,13 +35,26 @@ FirstMeetings = Annotated[
 ]
 
 
+# The fields of the facts that are declared with `shown`.
+_SHOWN: dict[str, Any] = {
+    each.name: attribute_field(f"_slot.{each.name}", each.type, each.shown)
+    for each in SLOT_FACTS
+    if each.shown
+}
+
+
+def _shown(*names: str) -> dict[str, Any]:
+    """Return the fields of facts that have their place here in the schema."""
+    return {name: _SHOWN.pop(name) for name in names}
+
+
 @strawberry.type
 class SlotFacts(Node):
     """The facts about a slot, which bookings do not change. The schema lists only `Slot`."""
 
     _slot: strawberry.Private[slot.Slot]
 
-    title = attribute_field("_slot.title", str, "The title of the slot.")
+    vars().update(_shown("title"))
     start_time = attribute_field(
         "_slot.start",
         datetime,
@@ -68,37 +81,19 @@ class SlotFacts(Node):
     time_zone = attribute_field(
         "_slot.time_zone", TimeZone, "The time zone in which the slot takes place."
     )
-    location = attribute_field("_slot.location", str | None, "Where the slot takes place.")
-    kind = attribute_field("_slot.kind", SlotKind, "The kind of event that the slot is for.")
+    vars().update(_shown("location", "kind"))
     status = attribute_field(
         "_slot.status", SlotStatus, "Whether the slot is visible and can be booked."
     )
-    capacity = attribute_field("_slot.capacity", int, "The number of places, 1 to 1000.")
-    hold_minutes = attribute_field(
-        "_slot.hold_minutes", int, "How long a hold lasts, 1 to 60 minutes."
-    )
-    hold_cooldown_minutes = attribute_field(
-        "_slot.hold_cooldown_minutes",
-        int,
-        "How many minutes a user whose hold ended without a confirmation cannot hold a "
-        "place in the slot again; 0 for no such limit.",
-    )
-    reminder_minutes = attribute_field(
-        "_slot.reminder_minutes",
-        int | None,
-        "How many minutes before the start a mail reminds all who have a place; 0 for none, null "
-        "for the setting of the campaign.",
-    )
-    cancel_cutoff_minutes = attribute_field(
-        "_slot.cancel_cutoff_minutes",
-        int,
-        "How many minutes before the start members can no longer cancel a booking.",
-    )
-    choice_group = attribute_field(
-        "_slot.choice_group",
-        str | None,
-        "A name that alternative slots share, such as the beds of a dormitory. Each "
-        "user can have at most one booking in a choice group.",
+    vars().update(
+        _shown(
+            "capacity",
+            "hold_minutes",
+            "hold_cooldown_minutes",
+            "reminder_minutes",
+            "cancel_cutoff_minutes",
+            "choice_group",
+        )
     )
 
     group_limits = attribute_field(
@@ -126,29 +121,15 @@ class SlotFacts(Node):
     def resources(self) -> list[Resource]:
         return [Resource.for_name(name) for name in self._slot.resources]
 
-    admission = attribute_field(
-        "_slot.admission",
-        SlotAdmission,
-        "How members get places in the slot. It is for the booking queue only, too, if "
-        "its campaign is.",
-    )
+    vars().update(_shown("admission"))
 
     @property_field(description="The id of the series that the slot belongs to.")
     def series_id(self) -> strawberry.ID | None:
         series_id = self._slot.series_id
         return series_global_id(series_id) if series_id else None
 
-    waitlist_capacity = attribute_field(
-        "_slot.waitlist_capacity",
-        int,
-        "How many users can be on the waiting list; 0 if there is no waiting list.",
-    )
-    waitlist_offer_minutes = attribute_field(
-        "_slot.waitlist_offer_minutes",
-        int | None,
-        "How many minutes a free place is held for the first user on the waiting list; "
-        "null if the place is booked for them immediately.",
-    )
+    # The others, such as those of the waiting list; a new one comes last.
+    vars().update(_shown(*_SHOWN))
 
 
 def select_meetings(

@@ -214,7 +214,7 @@ class Booking(Node):
         code = self._check_in_code(info)
         if code is None:
             return None
-        title = f"Check-in code for {self._slot.title}"
+        title = f"Check-in code for {self._slot._slot.title}"
         return await info.context.qr_codes.load((code, title))
 
     @field(

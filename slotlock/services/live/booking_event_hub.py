@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from slotlock.domain.audit.audit_log import AuditAction, AuditFilter
+from slotlock.domain.audit.audit_log import AuditFilter, NoteAction
 from slotlock.domain.audit.audit_notes import merged_schedule_edits
 from slotlock.domain.booking.booking import BookingId, BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.users.user import UserId
@@ -183,7 +183,7 @@ class BookingEventHub:
             revised_at = state.slot.revised_at or state.changed_at
             since_booked = AuditFilter(
                 slot_id=state.id,
-                actions=frozenset({AuditAction.SLOT_EDITED}),
+                actions=frozenset({NoteAction.SLOT_EDITED}),
                 since=booking.history[0].at,
                 before=revised_at + timedelta(milliseconds=1),
             )

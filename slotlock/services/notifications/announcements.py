@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.booking.booking_refusals import KeyReused, SlotNotFound
 from slotlock.domain.campaigns.campaign import CampaignNotFound
@@ -109,7 +109,7 @@ async def _insert_mails(services: Services, announcement: Announcement) -> Annou
     note = AuditNote(
         now,
         announcement.by,
-        AuditAction.ANNOUNCEMENT_SENT,
+        NoteAction.ANNOUNCEMENT_SENT,
         (
             FieldEdit("subject", None, announcement.subject),
             FieldEdit("recipientCount", None, str(count)),

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.booking.booking_refusals import KeyReused
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.outbox import Channel
@@ -92,7 +92,7 @@ async def create(
         problem = ProblemCode.TOO_MANY_WEBHOOKS.problem(maximum=MAX_WEBHOOKS)
         return InvalidInput((FieldProblem("url", problem),))
     await services.slot_changes.begin(Channel.WEBHOOK, now)
-    note = note_webhook_change(None, webhook, AuditAction.WEBHOOK_CREATED, caller.user_id, now)
+    note = note_webhook_change(None, webhook, NoteAction.WEBHOOK_CREATED, caller.user_id, now)
     if await services.webhooks.insert(webhook, note):
         return WebhookCreated(webhook, secret)
     if created := await _find_created(services, key):
@@ -128,7 +128,7 @@ async def update(
                 after, enabled_at=now, disabled_at=None, disabled_reason=None, failing_since=None
             )
             await services.slot_changes.begin(Channel.WEBHOOK, now)
-        note = note_webhook_change(before, after, AuditAction.WEBHOOK_EDITED, caller.user_id, now)
+        note = note_webhook_change(before, after, NoteAction.WEBHOOK_EDITED, caller.user_id, now)
         if after == before or await services.webhooks.update(before, after, note):
             return WebhookSaved(after)
     return WebhookNotFound()
@@ -153,7 +153,7 @@ async def rotate_secret(
             problem = ProblemCode.TOO_MANY_SECRETS.problem(maximum=MAX_SECRETS)
             return InvalidInput((FieldProblem("webhookId", problem),))
         after = before.with_new_secret(secret, now)
-        note = note_webhook_change(before, after, AuditAction.WEBHOOK_ROTATED, caller.user_id, now)
+        note = note_webhook_change(before, after, NoteAction.WEBHOOK_ROTATED, caller.user_id, now)
         if await services.webhooks.update(before, after, note):
             return WebhookCreated(after, secret.text)
     return WebhookNotFound()
@@ -166,7 +166,7 @@ async def delete(
     before, now = await find(services, webhook_id, caller), services.now()
     if before is None:
         return WebhookNotFound()
-    note = note_webhook_change(before, None, AuditAction.WEBHOOK_DELETED, caller.user_id, now)
+    note = note_webhook_change(before, None, NoteAction.WEBHOOK_DELETED, caller.user_id, now)
     is_deleted = await services.webhooks.delete(before.id, note)
     return WebhookDeleted(before.id) if is_deleted else WebhookNotFound()
 

@@ -28,7 +28,7 @@ from slotlock.auth.sign_on.sign_in import (
     SignInLinked,
     link_sign_in,
 )
-from slotlock.domain.audit.audit_log import AuditAction, AuditFilter
+from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, NoteAction
 from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE
 from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserFile, parse_user_file
@@ -40,7 +40,7 @@ from tests.support.sign_on.scene import SignOnScene
 from tests.support.stores.users import insert_user
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "another horse battery"
-LINKED, UNLINKED = AuditAction.SIGN_IN_LINKED, AuditAction.SIGN_IN_UNLINKED
+LINKED, UNLINKED = NoteAction.SIGN_IN_LINKED, NoteAction.SIGN_IN_UNLINKED
 
 
 async def sign_in_with_password(auth: Auth, role: Role = Role.ORGANIZER) -> tuple[User, Caller]:

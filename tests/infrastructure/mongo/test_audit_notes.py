@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_campaign_change, note_slot_change
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
@@ -86,7 +86,7 @@ async def test_nobody_is_invited_without_a_note(database: Database) -> None:
         | {"searchWords": [], "withoutPassword": True}
     )
     (ada,) = await invitations.find_invitable(None, list(Role), 10, None)
-    note = AuditNote(now, ORGANIZER, AuditAction.USERS_INVITED, ())
+    note = AuditNote(now, ORGANIZER, NoteAction.USERS_INVITED, ())
     with pytest.raises(OperationFailure):
         await invitations.save({"hash": ada}, list(Role), now + timedelta(days=1), note)
     assert await invitations.find("hash", now) is None

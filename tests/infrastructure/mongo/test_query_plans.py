@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, AuditPosition
+from slotlock.domain.audit.audit_log import AUDIT_ACTIONS, AuditFilter, AuditPosition, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
@@ -185,7 +185,7 @@ async def test_statistics_use_indexes(
 def audit_filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:
     """Return filters of every kind."""
     slot_id = new_slot_id()
-    banned = frozenset({AuditAction.BANNED})
+    banned = frozenset({NoteAction.BANNED})
     return [
         AuditFilter(campaign_id=campaign.id),
         AuditFilter(slot_id=slot_id),
@@ -193,9 +193,9 @@ def audit_filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:
         AuditFilter(by=ADA),
         AuditFilter(campaign_id=campaign.id, user_id=ADA, by=BEN),
         AuditFilter(campaign_id=campaign.id, system_only=True, since=now, before=now),
-        AuditFilter(slot_id=slot_id, by=ADA, actions=frozenset(AuditAction)),
+        AuditFilter(slot_id=slot_id, by=ADA, actions=frozenset(AUDIT_ACTIONS)),
         AuditFilter(user_id=ADA, since=now),
-        AuditFilter(actions=banned | {AuditAction.ROLE_SET}),
+        AuditFilter(actions=banned | {NoteAction.ROLE_SET}),
         AuditFilter(actions=banned, system_only=True, since=now, before=now),
     ]
 
@@ -205,7 +205,7 @@ async def test_the_audit_log_uses_indexes(recorded_commands: Recorded) -> None:
     database, now = recorded_commands[0], utc_now()
     campaign = await insert_open_campaign(database, ())
     times = [now - timedelta(minutes=minutes) for minutes in range(30)]
-    notes = [AuditNote(at, None, action, ()) for action in AuditAction for at in times]
+    notes = [AuditNote(at, None, action, ()) for action in NoteAction for at in times]
     await database["audit_notes"].insert_many(map(note_to_document, notes))
     for audit_filter in audit_filters(campaign, now):
         for after in (None, AuditPosition(now, ADA, 1)):

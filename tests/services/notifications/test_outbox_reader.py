@@ -11,7 +11,7 @@ from bson import ObjectId
 from pymongo import WriteConcern
 from pymongo.errors import BulkWriteError, OperationFailure
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.notifications.mail_kinds import mails_about
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry
 from slotlock.domain.notifications.webhooks import WebhookEvent
@@ -160,7 +160,7 @@ async def test_an_event_of_the_site_that_cannot_be_read_holds_up_no_other_and_is
 ) -> None:
     site, database = hooks.site, hooks.site.database
     await hooks.create((WebhookEvent.USER_ERASED,))
-    note = {"at": site.clock.now, "action": AuditAction.USER_ERASED.value, "users": 5}
+    note = {"at": site.clock.now, "action": NoteAction.USER_ERASED.value, "users": 5}
     note_id = (await database["audit_notes"].insert_one(note)).inserted_id
     times = {"opensAt": site.clock.now, "closesAt": site.clock.now + timedelta(days=1)}
     campaign = {"name": "Sports", "terms": {"published": True, **times}}

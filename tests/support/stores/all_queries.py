@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.admission.tickets import RequestLost
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_campaign_deletion
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.decision import BookingChangeRequest
@@ -586,7 +586,7 @@ async def run_webhook_queries(repositories: Repositories) -> None:
     events = (WebhookEvent.BOOKING_CONFIRMED,)
     id_, secret = new_webhook_id(), WebhookSecret("whsec_")
     webhook = Webhook(id_, "https://a.test/", events, None, ADA, now, now, (secret,))
-    note = note_webhook_change(None, webhook, AuditAction.WEBHOOK_CREATED, ADA, now)
+    note = note_webhook_change(None, webhook, NoteAction.WEBHOOK_CREATED, ADA, now)
     assert await webhooks.insert(webhook, note)
     assert not await webhooks.insert(webhook, note)
     assert await webhooks.update(webhook, webhook, note)
@@ -630,7 +630,7 @@ async def run_optional_mail_queries(repositories: Repositories, slot_ids: list[S
         assert not await announcements.insert(sent)
         assert await announcements.find(sent.id) == sent
         assert await announcements.find_unfinished(now - timedelta(days=1), now) == [sent]
-        note = AuditNote(now, ADA, AuditAction.ANNOUNCEMENT_SENT, ())
+        note = AuditNote(now, ADA, NoteAction.ANNOUNCEMENT_SENT, ())
         await announcements.finish(sent, 1, note)
     for by in (ADA, None):
         assert await announcements.find_nth_newest(by, now - timedelta(hours=1), 2) == now

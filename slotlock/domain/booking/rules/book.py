@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import (
@@ -44,6 +43,7 @@ from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
 
@@ -242,11 +242,14 @@ def hold_end(slot: Slot, now: datetime) -> datetime:
 MAX_SERIES_CLAIMS = 100
 
 
-class SeriesMode(StrEnum):
+class SeriesMode(DescribedEnum):
     """Which slots of a series to book."""
 
-    ALL_OR_NONE = "all_or_none"
-    WHAT_IS_FREE = "what_is_free"
+    ALL_OR_NONE = "all_or_none", "All of them. If one of them is refused, none is booked."
+    WHAT_IS_FREE = (
+        "what_is_free",
+        "Those that can be booked, one after the other in the order of their start.",
+    )
 
 
 def slots_to_book(

@@ -12,11 +12,12 @@ from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.audit.audit_log import (
-    AuditAction,
+    AUDIT_ACTIONS,
     AuditEntry,
     AuditFilter,
     AuditPosition,
     FieldEdit,
+    NoteAction,
     newest_first,
 )
 from slotlock.domain.booking.booking import BookingId, BookingStatus, SlotId
@@ -30,9 +31,9 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.expressions import Pipeline, follows
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
-from slotlock.infrastructure.stored_enums import from_stored, limits_from_stored
+from slotlock.infrastructure.stored_enums import audit_action_from_stored, limits_from_stored
 
-WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
+WAITLIST_ACTIONS = (NoteAction.WAITLIST_JOINED, NoteAction.WAITLIST_LEFT)
 PARTIAL_WAITLISTED_BY = {"partialFilterExpression": {"waitlistedBy": {"$exists": True}}}
 ENDED_WAITLIST_ENTRY_INDEXES = indexes_of(
     "ended_waitlist_entries",
@@ -111,8 +112,8 @@ class AuditLogQueries:
         stages: Pipeline = [{"$sort": {"action": 1}}, {"$group": {"_id": "$action"}}]
         found = await self._notes.aggregate(stages, session=session)
         stored = [document["_id"] async for document in found]
-        wanted = AuditAction if audit_filter.actions is None else audit_filter.actions
-        return sorted(each for each in stored if from_stored(each, AuditAction.OTHER) in wanted)
+        wanted = AUDIT_ACTIONS if audit_filter.actions is None else audit_filter.actions
+        return sorted(each for each in stored if audit_action_from_stored(each) in wanted)
 
     async def _find_slot_ids(
         self, audit_filter: AuditFilter, session: AsyncClientSession
@@ -142,7 +143,7 @@ def _note_conditions(
 
 def _history_to_entry(document: Document) -> AuditEntry:
     entry, item_id = document["history"], str(document["id"])
-    action, status_before = from_stored(entry["action"], AuditAction.OTHER), document["before"]
+    action, status_before = audit_action_from_stored(entry["action"]), document["before"]
     return AuditEntry(
         AuditPosition(entry["at"], item_id, document["entryIndex"]),
         action,
@@ -168,7 +169,7 @@ def note_to_entry(document: Document) -> AuditEntry:
     users = [UserId(str(user)) for user in document.get("users", ())]
     return AuditEntry(
         AuditPosition(document["at"], str(document["_id"]), 0),
-        from_stored(document["action"], AuditAction.OTHER),
+        audit_action_from_stored(document["action"]),
         UserId(str(document["by"])) if document["by"] else None,
         users[0] if len(users) == 1 else None,
         SlotId(str(document["slot"])) if "slot" in document else None,

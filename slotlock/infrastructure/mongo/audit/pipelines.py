@@ -11,7 +11,13 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, AuditPosition
+from slotlock.domain.audit.audit_log import (
+    AUDIT_ACTIONS,
+    AuditAction,
+    AuditFilter,
+    AuditPosition,
+    NoteAction,
+)
 from slotlock.domain.booking.booking import BookingAction, BookingStatus
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.expressions import Pipeline, is_expired
@@ -102,7 +108,7 @@ def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId
 def ended_waitlist_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> Pipeline:
     """Return the pipeline for waitlist entries that ended without a booking."""
     conditions = _ended_conditions(audit_filter, slot_ids, "by")
-    left = _entry("$at", "$by", AuditAction.WAITLIST_LEFT, None)
+    left = _entry("$at", "$by", NoteAction.WAITLIST_LEFT, None)
     log = [_joined_entry("$since", "$$ROOT"), left]
     return [
         {"$match": {"$and": conditions}},
@@ -127,7 +133,7 @@ def _ended_conditions(
 def _entry(
     at: str,
     by: str | Document | None,
-    action: BookingAction | AuditAction,
+    action: AuditAction,
     status: BookingStatus | None,
 ) -> Document:
     return {"at": at, "by": by, "action": action.value, "status": status and status.value}
@@ -135,7 +141,7 @@ def _entry(
 
 def _joined_entry(at: str, item: str) -> Document:
     by = {"$ifNull": [f"{item}.waitlistedBy", f"{item}.user"]}
-    return _entry(at, by, AuditAction.WAITLIST_JOINED, None)
+    return _entry(at, by, NoteAction.WAITLIST_JOINED, None)
 
 
 def _joined_entry_if_waited(booking: str) -> Document:
@@ -160,9 +166,9 @@ def newest_entries(audit_filter: AuditFilter, after: AuditPosition | None, limit
 def _action_condition(actions: Set[AuditAction]) -> Document:
     """Return the condition for these actions; `OTHER` is all that this version does not know."""
     named: Document = {"history.action": {"$in": sorted(actions)}}
-    if AuditAction.OTHER not in actions:
+    if BookingAction.OTHER not in actions:
         return named
-    return {"$or": [named, {"history.action": {"$nin": sorted(AuditAction)}}]}
+    return {"$or": [named, {"history.action": {"$nin": sorted(AUDIT_ACTIONS)}}]}
 
 
 def _entry_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:

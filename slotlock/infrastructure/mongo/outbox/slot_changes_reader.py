@@ -15,7 +15,7 @@ from typing import TypeVar
 from bson import ObjectId
 from pymongo.errors import OperationFailure, PyMongoError
 
-from slotlock.domain.audit.audit_log import AuditAction, AuditEntry
+from slotlock.domain.audit.audit_log import AuditEntry, NoteAction
 from slotlock.domain.booking.booking import Booking, EndedWaitlistEntry, SlotId
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.notifications.outbox import Channel
@@ -45,11 +45,11 @@ MAX_CHECKPOINT_AGE = timedelta(days=7)
 MAX_ID_SKEW = timedelta(seconds=30)
 MAX_UNREAD = 20
 _SITE_ACTIONS = [
-    AuditAction.CAMPAIGN_CREATED.value,
-    AuditAction.CAMPAIGN_PUBLISHED.value,
-    AuditAction.USER_ERASED.value,
-    AuditAction.DRAW_CLOSED.value,
-    AuditAction.DRAW_PUBLISHED.value,
+    NoteAction.CAMPAIGN_CREATED.value,
+    NoteAction.CAMPAIGN_PUBLISHED.value,
+    NoteAction.USER_ERASED.value,
+    NoteAction.DRAW_CLOSED.value,
+    NoteAction.DRAW_PUBLISHED.value,
 ]
 # CappedPositionLost, CloseChangeStream, InvalidResumeToken, ChangeStreamFatalError, -HistoryLost.
 _LOST_CODES = {136, 222, 260, 280, 286}

@@ -8,7 +8,7 @@ from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_user_change
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.value_object import value_object
@@ -99,7 +99,7 @@ class AccountAdminWriter:
             },
         }
         user = to_user(document)
-        note = note_user_change(None, user, AuditAction.USER_CREATED, by, now)
+        note = note_user_change(None, user, NoteAction.USER_CREATED, by, now)
         mails = [to_mail(user)] if to_mail else []
         is_inserted = await insert_unless_taken(
             self._database,
@@ -139,7 +139,7 @@ class AccountAdminWriter:
             update["$unset"] = dict.fromkeys(ADDRESS_TOKENS, "")
             # Who may give an account another address depends on whether its user has signed in.
             query |= {} if expected.has_signed_in else NOT_SIGNED_IN
-        info = AuditInfo(AuditAction.USER_EDITED, by, now)
+        info = AuditInfo(NoteAction.USER_EDITED, by, now)
         return await update_login_name(self._database, self._outbox, query, update, info, mails)
 
     @limited
@@ -155,7 +155,7 @@ class AccountAdminWriter:
             "erasedAt": None,
         }
         update = {"$unset": {"selfRegistered": ""}}
-        info = AuditInfo(AuditAction.VOUCHED_FOR, by, now)
+        info = AuditInfo(NoteAction.VOUCHED_FOR, by, now)
         return await in_transaction(
             self._database,
             lambda session: update_user(self._database, query, update, info, session),
@@ -182,7 +182,7 @@ class AccountAdminWriter:
             unset += ["passwordHash", "passwordReset", "emailVerification", "calendar"]
             update["$set"]["withoutPassword"] = True
         update["$unset"] = dict.fromkeys(unset, "")
-        info = AuditInfo(AuditAction.ROLE_SET, by, now)
+        info = AuditInfo(NoteAction.ROLE_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | LastAdmin | None:
             query: Document = {"_id": ObjectId(user_id), "erasedAt": None}
@@ -215,7 +215,7 @@ class AccountAdminWriter:
     ) -> EndedAccess:
         """End all sessions of a user, and linked sign-ins as in `end_links`. Return what ended."""
         feed: Document = {"_id": ObjectId(user_id), "calendar": {"$exists": end_calendar_feed}}
-        note = AuditNote(now, by, AuditAction.SESSIONS_ENDED, (), user_ids=(user_id,))
+        note = AuditNote(now, by, NoteAction.SESSIONS_ENDED, (), user_ids=(user_id,))
 
         async def write(session: AsyncClientSession) -> EndedAccess:
             ended = await end_all_sessions(self._database, user_id, session)
@@ -241,7 +241,7 @@ class AccountAdminWriter:
 
         Linked sign-ins end as in `end_links`. Return False if the user was erased meanwhile.
         """
-        note = AuditNote(now, None, AuditAction.PASSWORD_SET, (), user_ids=(user_id,))
+        note = AuditNote(now, None, NoteAction.PASSWORD_SET, (), user_ids=(user_id,))
         update = {
             "$set": {"passwordHash": password_hash},
             "$unset": dict.fromkeys(("withoutPassword", "selfRegistered", *ADDRESS_TOKENS), ""),
@@ -290,7 +290,7 @@ async def has_admin(database: Database) -> bool:
 class AuditInfo:
     """The action, the actor and the time that the audit note of a change contains."""
 
-    action: AuditAction
+    action: NoteAction
     by: UserId | None
     now: datetime
 
@@ -410,7 +410,7 @@ class BanWriter:
         ban["bannedBy"] = ObjectId(by) if by else None
         if not expected.banned:
             ban["bannedAt"] = now
-        update, info = {"$set": {"banned": True, **ban}}, AuditInfo(AuditAction.BANNED, by, now)
+        update, info = {"$set": {"banned": True, **ban}}, AuditInfo(NoteAction.BANNED, by, now)
         unchanged = _unchanged_filter(expected)
         banned = await update_user(self._database, unchanged, update, info, session)
         if banned is not None:
@@ -434,7 +434,7 @@ class BanWriter:
     @limited
     async def unban(self, expected: User, by: UserId | None, now: datetime) -> User | None:
         """Lift a ban. Return the user; None if the user changed meanwhile."""
-        audit_info = AuditInfo(AuditAction.UNBANNED, by, now)
+        audit_info = AuditInfo(NoteAction.UNBANNED, by, now)
         return await in_transaction(
             self._database,
             lambda session: update_user(

@@ -11,7 +11,7 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
@@ -84,7 +84,7 @@ class AccountClaimWriter:
             "$unset": {"selfRegistered": "", "formerLoginNames": ""},
         }
         query = {**_claimable(expected), "withoutPassword": True, "identities": None}
-        info = AuditInfo(AuditAction.CLAIMED, by, now)
+        info = AuditInfo(NoteAction.CLAIMED, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
             user = await update_user(self._database, query, update, info, session)

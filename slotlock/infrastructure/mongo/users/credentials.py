@@ -14,7 +14,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.value_object import value_object
@@ -179,7 +179,7 @@ class InvitationRepository:
         Return False if the user is banned or does not exist. `by` is None for the command line.
         """
         invitation = {"hash": hash_, "until": until, "replacesPassword": True}
-        note = AuditNote(now, by, AuditAction.PASSWORD_RESET_CREATED, (), user_ids=(user_id,))
+        note = AuditNote(now, by, NoteAction.PASSWORD_RESET_CREATED, (), user_ids=(user_id,))
 
         async def write(session: AsyncClientSession) -> bool:
             query = {"_id": ObjectId(user_id), "banned": None, "erasedAt": None}
@@ -355,7 +355,7 @@ class CalendarTokenRepository:
         has_way_in = [{"withoutPassword": None}, {"identities.key": {"$exists": True}}]
         user: Document = {"_id": ObjectId(user_id), "erasedAt": None, "$or": has_way_in}
         change = {"$set": {"calendar": {"hash": token_hash, "at": now}}}
-        action = AuditAction.CALENDAR_FEED_CREATED
+        action = NoteAction.CALENDAR_FEED_CREATED
         note = AuditNote(now, user_id, action, (), user_ids=(user_id,))
         # A retry means that a concurrent change of the token was written, so the loop ends.
         while found := await self._users.find_one(user, {"calendar.hash": 1}):

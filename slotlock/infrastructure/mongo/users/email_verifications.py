@@ -9,7 +9,7 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
@@ -111,7 +111,7 @@ class EmailVerificationRepository:
             "email": before.login_name,
         }
         update = {"$set": fields, "$unset": dict.fromkeys(ended, "")}
-        info = AuditInfo(AuditAction.USER_EDITED, before.id, now)
+        info = AuditInfo(NoteAction.USER_EDITED, before.id, now)
         return await update_login_name(
             self._database,
             self._outbox,

@@ -17,7 +17,7 @@ from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 
-from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_user_change, user_edits
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.shared.value_object import value_object
@@ -312,11 +312,11 @@ class UserImportWriter:
             ids = [user.id for user in unbanned]
             await end_ways_in_of_banned(self._database, ids, None, now, session)
         changes = [
-            (AuditAction.UNBANNED, user, replace(user, banned_at=None, ban_reason=None))
+            (NoteAction.UNBANNED, user, replace(user, banned_at=None, ban_reason=None))
             for user in membership.returned
         ]
         changes += [
-            (AuditAction.BANNED, user, replace(user, banned_at=now, ban_reason=GONE_REASON))
+            (NoteAction.BANNED, user, replace(user, banned_at=now, ban_reason=GONE_REASON))
             for user in unbanned
         ]
         notes = [
@@ -379,7 +379,7 @@ def _import_note(
 ) -> AuditNote:
     user_ids = tuple(each[0].user_id for each in edits if each and each[0].user_id)
     all_edits = tuple(edit for each in edits for edit in each)
-    return AuditNote(now, by, AuditAction.USERS_IMPORTED, all_edits, user_ids=user_ids)
+    return AuditNote(now, by, NoteAction.USERS_IMPORTED, all_edits, user_ids=user_ids)
 
 
 def _to_update(user_update: UserUpdate) -> UpdateOne:

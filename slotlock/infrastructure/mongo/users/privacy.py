@@ -13,7 +13,7 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import USER_FIELDS, AuditNote
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.slot import SlotStatus
@@ -109,7 +109,7 @@ class ErasureRepository:
             former_names = tuple(user.get("formerLoginNames", ()))
             erasure = Erasure(user_id, user["email"], by, now, former_names)
             await self._erasures.insert_one(_to_document(erasure), session=session)
-            note = AuditNote(now, by, AuditAction.USER_ERASED, (), user_ids=(user_id,))
+            note = AuditNote(now, by, NoteAction.USER_ERASED, (), user_ids=(user_id,))
             await insert_notes(self._database, [note], session)
             return erasure
 

@@ -8,7 +8,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import note_user_change
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.shared.unchanged import Unchanged
@@ -90,7 +90,7 @@ class UserRepository:
         user = to_user(document)
         note = None
         if role is not Role.MEMBER:
-            note = note_user_change(None, user, AuditAction.ROLE_SET, None, now)
+            note = note_user_change(None, user, NoteAction.ROLE_SET, None, now)
         is_inserted = await insert_unless_taken(self._database, "users", document, note)
         return user if is_inserted else None
 
@@ -200,7 +200,7 @@ class UserRepository:
         Return None without a user, or if the user has another role than `role` now.
         """
         update = {"$set": {"groups": list(groups)}}
-        audit_info = AuditInfo(AuditAction.GROUPS_SET, by, now)
+        audit_info = AuditInfo(NoteAction.GROUPS_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
             query: Document = {"_id": ObjectId(user_id), "erasedAt": None}

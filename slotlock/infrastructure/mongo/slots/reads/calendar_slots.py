@@ -5,7 +5,7 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -62,7 +62,7 @@ class CalendarSlotQueries:
         self, user_id: UserId, since: datetime, limit: int
     ) -> Sequence[SlotId]:
         """Return the slots that an organizer created after `since`, the newest first."""
-        created = AuditAction.SLOT_CREATED.value
+        created = NoteAction.SLOT_CREATED.value
         query = {"by": ObjectId(user_id), "action": created, "at": {"$gte": since}}
         newest = [("at", -1), ("_id", -1)]
         found = self._notes.find(query, {"slot": 1}, sort=newest, limit=limit, hint="by")
