@@ -2,13 +2,14 @@
 
 import json
 import re
+from graphlib import TopologicalSorter
 
 import pytest
 from graphql import GraphQLEnumType, validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
 from slotlock.api.board.documents import BOARD_DIR
-from slotlock.api.board.endpoint import ALONE, START, board_files, is_module
+from slotlock.api.board.endpoint import ALONE, FOR_ORGANIZERS, START, board_files, is_module
 from slotlock.api.board.modules import merged_modules
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.users.import_problems import ImportProblem
@@ -38,6 +39,8 @@ MAX_FIRST_BYTES, MAX_MEMBERS_BYTES, MAX_MODULES_BYTES = 42_000, 28_000, 60_000
 PLURAL_FORMS = {"en": {"one", "other"}, "de": {"one", "other"}, "zh": {"other"}}
 ORDINAL_FORMS = {"en": {"one", "two", "few", "other"}, "de": {"other"}, "zh": {"other"}}
 LATER = re.compile(r'"(\./[\w./]+\.js)"|`\./(?:views/organizer/)?messages/.*`')
+# What modules import when they start, later, or as types.
+IMPORTED = re.compile(r"""\b(?:from |import\()"(\.[\w./]+\.js)\"""")
 # What modules use of the browser.
 BROWSER_NAMES = {
     *("addEventListener", "btoa", "caches", "clearInterval", "clearTimeout", "console", "crypto"),
@@ -157,6 +160,28 @@ def test_modules_import_only_modules_of_the_board() -> None:
             re.fullmatch(r'"(\./[\w./]+\.js)"|`\./(?:views/organizer/)?messages/.*`', each)
             for each in later
         )
+
+
+def test_no_module_imports_one_of_a_layer_above_it_or_one_that_imports_it() -> None:
+    imported = {
+        name: {path_of(name, each) for each in IMPORTED.findall(text)} - {name}
+        for name, text in MODULES.items()
+    }
+    above = {
+        (name, other)
+        for name, others in imported.items()
+        for other in others
+        if _layer(other) > _layer(name)
+    }
+    assert above == set()
+    TopologicalSorter(imported).prepare()  # raises an error that names a circle
+
+
+def _layer(name: str) -> int:
+    """Return the layer of a module: what all use, views, those for organizers, and the start."""
+    if name == START:
+        return 3
+    return name.startswith("views/") + name.startswith(FOR_ORGANIZERS)
 
 
 @pytest.mark.parametrize("name", MODULES)
