@@ -3,8 +3,7 @@
 Their address has the hash of all of them. Only the page itself, which names that address, is asked
 for again. The messages and the ids of documents become modules, so that the page needs no further
 requests. Those that only organizers need are modules of their own, which load with their views.
-A process merges them when the first one is asked for, and compresses each of them when that one
-is, in threads.
+A process compresses each file when it is asked for, in a thread.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from starlette.routing import Route
 
 from slotlock.api.board.colors import site_style
 from slotlock.api.board.documents import BOARD_DIR, board_documents
-from slotlock.api.board.modules import merged_modules
+from slotlock.api.board.modules import merged_modules, stripped
 from slotlock.api.endpoints.responses import to_response
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
@@ -133,7 +132,7 @@ def board_routes(
     if site.color:
         sources["board.css"] += site_style(site.color).encode()
     version = board_version(sources)
-    files = Computed(partial(served_files, sources, version))
+    files = served_files(sources, version)
     # The values of `Site` in the API, so that no page waits for them.
     shown = {
         "name": site.name,
@@ -162,8 +161,7 @@ def board_routes(
         return response
 
     async def show_worker(request: Request) -> Response:
-        worker = (await files.result())[WORKER]
-        response = await worker.response(request, FOR_A_MOMENT)
+        response = await files[WORKER].response(request, FOR_A_MOMENT)
         response.headers["Service-Worker-Allowed"] = "/board"
         response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
         return response
@@ -173,8 +171,7 @@ def board_routes(
         if not VERSION.fullmatch(asked):
             return _lead_to_page(request, f"/{asked}/{name}")
         is_other = asked != version
-        served = await files.result()
-        file = served.get(RELOAD if is_other and name.endswith(".js") else name)
+        file = files.get(RELOAD if is_other and name.endswith(".js") else name)
         if file is None:
             return to_response(NO_FILE)
         response = await file.response(request, "no-store" if is_other else FOR_EVER)
@@ -231,22 +228,16 @@ def board_version(sources: Mapping[str, bytes]) -> str:
 
 def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardFile]:
     """Return the files as they are sent, by name."""
-    # Only when a browser asks for the first file.
-    from slotlock.api.board.minifier import minify, shared_names
-
     texts = {name: content.decode() for name, content in sources.items() if is_module(name)}
     files = {name: content.decode() for name, content in sources.items() if name not in texts}
     files["board.css"] = CSS_BLANKS.sub(" ", files["board.css"])
-    files |= merged_modules(texts, START, alone=ALONE)
+    merged = merged_modules(texts, START, alone=ALONE)
+    files |= {name: stripped(text) for name, text in merged.items()}
     # The worker gets the version, and the names of the files that members need.
     names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
     worker = files[WORKER].replace("{{version}}", version)
     files[WORKER] = worker.replace("{{files}}", json.dumps(names))
-    shared = shared_names(text for name, text in files.items() if is_module(name))
-    return {
-        name: BoardFile(name, (minify(text, shared) if is_module(name) else text).encode())
-        for name, text in files.items()
-    }
+    return {name: BoardFile(name, text.encode()) for name, text in files.items()}
 
 
 def is_module(name: str) -> bool:

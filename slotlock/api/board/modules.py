@@ -1,4 +1,4 @@
-"""The modules of the board as they are sent: few files.
+"""The modules of the board as they are sent: few files, without comments and indentation.
 
 A browser loads the modules of members with each page, and those of the folder `views/organizer`
 with the first view for organizers. Each is one file, so that a visit needs few requests and the
@@ -11,6 +11,19 @@ from posixpath import dirname, join, normpath, relpath
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const|let|class) (\w+))", re.MULTILINE)
+
+# What begins a line before its statement, types within a line, and comments that end one.
+COMMENTS_AND_BLANKS = re.compile(
+    r"^(?:\s+|//.*|/\*\*(?s:.*?)\*/)+|/\*\*(?s:.*?)\*/ ?| // .*", re.MULTILINE
+)
+
+
+def stripped(module: str) -> str:
+    """Return a module without comments, blank lines and indentation.
+
+    It takes no sign from a text or a regular expression of the board: a test compares the tokens.
+    """
+    return COMMENTS_AND_BLANKS.sub("", module)
 
 
 def merged_modules(

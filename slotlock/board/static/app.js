@@ -3,8 +3,8 @@
 import { drawWith, h, patch, redraw } from "./kernel.js";
 import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSession, run, storeUser } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
+import { returned, signInFirst, site } from "./page.js";
 import { showScheme } from "./scheme.js";
-import { tab } from "./storage.js";
 import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
 import { openAccount } from "./views/account.js";
@@ -37,11 +37,8 @@ const VIEWS = {
 };
 /** Those for organizers, which come with their texts when one is asked for. */
 const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail"];
-/** Where to go on after signing in, in the storage of the tab. */
-export const BACK = "slotlock.back";
 
-/** What a provider sent back with the user. It leaves the address at once, as its code is a secret. */
-export const returned = new URLSearchParams(location.search);
+/** The address loses what a provider sent back, as its code is a secret. */
 const isReturned = returned.has("state") || returned.has("error");
 if (isReturned) history.replaceState(null, "", `${location.pathname}#/signon`);
 
@@ -50,8 +47,6 @@ const VERSION = document.querySelector("meta[name=board-version]")?.getAttribute
 const FIRST_WAIT_MS = 4000;
 const WORKER_AFTER_MS = 5000;
 
-/** The site: its name, its links, what it allows, as the page says it. @type {any} */
-export const site = { name: "slotlock", ...JSON.parse(document.querySelector("meta[name=board-site]")?.getAttribute("content") ?? "{}") };
 /** @type {View | null} */
 let view = null;
 let shownAddress = "";
@@ -63,37 +58,6 @@ let hasTexts = false;
 let isBarred = false;
 /** An error of the page itself, with the id by which somebody can ask about it. */
 let brokenId = "";
-
-/** Go to another view. @param {string} address as "#/week" */
-export function go(address) {
-  location.hash = address;
-}
-
-/** Say something to screen readers, at most once in two seconds, in the order of events. @type {string[]} */
-const sayings = [];
-let isSaying = false;
-
-/** @param {string} text */
-export function say(text) {
-  sayings.push(text);
-  if (isSaying) return;
-  isSaying = true;
-  const next = () => {
-    const said = sayings.shift();
-    isSaying = said !== undefined;
-    if (said === undefined) return;
-    const status = document.getElementById("status");
-    if (status) status.textContent = said;
-    setTimeout(next, 2000);
-  };
-  setTimeout(next, 100);
-}
-
-/** Sign in, and come back. */
-export function signInFirst() {
-  tab.set(BACK, location.hash);
-  go("#/signin");
-}
 
 function isOrganizer() {
   return me?.role === "ORGANIZER" || me?.role === "ADMIN";

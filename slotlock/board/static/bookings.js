@@ -7,7 +7,7 @@ import { me, newKey, onSession, resultOf, run, sendUntilAnswered } from "./clien
 import { now } from "./clock.js";
 import { redraw } from "./kernel.js";
 import { subscribe } from "./socket.js";
-import { say } from "./app.js";
+import { say } from "./page.js";
 import { tab } from "./storage.js";
 import { errorText, ordinal, problemText, t, timeOf } from "./text.js";
 

@@ -5,7 +5,7 @@ import { now } from "./clock.js";
 import { me } from "./client.js";
 import { button, hidden, icon, places, whose } from "./parts.js";
 import { h, redraw } from "./kernel.js";
-import { go, signInFirst } from "./app.js";
+import { go, signInFirst } from "./page.js";
 import { local } from "./storage.js";
 import { compareNames, countdown, dateKey, language, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf } from "./text.js";
 

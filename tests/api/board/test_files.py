@@ -81,7 +81,7 @@ async def test_the_page_names_only_files_that_exist_and_every_shared_module(
     named = re.findall(r'(?:href|src)="(/board/[^"]+)"', page.text)
     assert {(await http.get(app.url + path)).status_code for path in named} == {200}
     modules = {path.split("/", 3)[3] for path in named if path.endswith(".js")}
-    imports = re.compile(r'^import\{[^}]*\}from"([^"]+)";$', re.MULTILINE)
+    imports = re.compile(r'^import \{[^}]*\} from "([^"]+)";$', re.MULTILINE)
     for name in modules:
         imported = {path_of(name, each) for each in imports.findall(FILES[name].decode())}
         assert imported or name == "app.js"

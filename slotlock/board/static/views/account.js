@@ -2,15 +2,16 @@
 /** My account: language, colors, teams, sessions, password, my data, and the way out. */
 import { reason } from "../bookings.js";
 import { RequestError, asMe, codeOf, hasSession, lostAt, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
-import { BACK, go, say, site } from "../app.js";
+import { BACK, go, say, site } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
 import { opening } from "../rows.js";
+import { begin } from "../provider.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { tab } from "../storage.js";
 import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { codeSent } from "./signin.js";
-import { begin, identityList } from "./signon.js";
+import { identityList } from "./signon.js";
 
 /** @param {string} [code] that was mailed to the address of the account */
 export function openAccount(code) {

@@ -2,7 +2,7 @@
 /** Set a password by a link: the first one of an invitation, or a new one. */
 import { reason } from "../bookings.js";
 import { resultOf, run } from "../client.js";
-import { go } from "../app.js";
+import { go } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { button, languageLinks, notice, usernameField } from "../parts.js";
 import { t } from "../text.js";

@@ -1,13 +1,13 @@
 // @ts-check
 /** Sign in or register, and why now. */
 import { BUSY, home, resultOf, sendUntilAnswered, setSession } from "../client.js";
-import { BACK, say, site } from "../app.js";
+import { BACK, say, site } from "../page.js";
 import { reason } from "../bookings.js";
 import { h, redraw } from "../kernel.js";
 import { button, checkbox, field, languageLinks, notice } from "../parts.js";
+import { begin } from "../provider.js";
 import { tab } from "../storage.js";
 import { deviceZone, problemText, t, timeOf } from "../text.js";
-import { begin } from "./signon.js";
 
 /** Begin a session, and go on where the user wanted to be. @param {any} session */
 export function arrive(session) {

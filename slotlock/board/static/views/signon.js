@@ -1,38 +1,14 @@
 // @ts-check
-/** Sign in at a provider of the school: the way there, and the page to which it sends the user. */
+/** The page to which a provider of the school sends the user: it finishes the sign-in. */
 import { reason } from "../bookings.js";
-import { BUSY, hasSession, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
-import { BACK, go, returned, say, site } from "../app.js";
+import { BUSY, hasSession, me, onSession, run, sendUntilAnswered, signOut } from "../client.js";
+import { BACK, go, returned, say, site } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { button, failure, field, languageLinks, notice, usernameField, whose } from "../parts.js";
+import { providerName, takeBegun } from "../provider.js";
 import { tab } from "../storage.js";
 import { t } from "../text.js";
 import { arrive } from "./signin.js";
-
-/** What this tab remembers of each sign-in that it started, by the state. */
-const PENDING = "slotlock.signIn.";
-
-/**
- * Go to a provider. Only this tab has the verifier, so that no other browser can finish the sign-in.
- * @param {string} provider
- * @param {string} [userId] of the user whose account it is linked to
- * @returns {Promise<string>} what went wrong
- */
-export async function begin(provider, userId) {
-  const verifier = newKey() + newKey();
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)));
-  const challenge = btoa(String.fromCharCode(...hash)).replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
-  const result = await resultOf("startSignIn", { provider, challenge });
-  if (result.code) return reason(result);
-  tab.set(PENDING + result.state, JSON.stringify({ verifier, provider, userId }));
-  location.assign(result.url);
-  return "";
-}
-
-/** Return the name of a provider. @param {string | null} id */
-function providerName(id) {
-  return site.signInProviders.find((/** @type {any} */ each) => each.id === id)?.name ?? t("account.formerProvider");
-}
 
 /** Return what a user signs in with at providers. @param {any[]} identities @param {(id: string) => any} unlink */
 export function identityList(identities, unlink) {
@@ -56,13 +32,6 @@ let isLinkRequired = false;
 const NOT_USED_UP = /^(REAUTH|INVALID_C|TOO_MANY)/;
 /** Why a link needs a password. */
 let linkTrouble = "";
-
-/** Take what this tab remembers, which another page must not use again. */
-function takePending() {
-  const key = PENDING + returned.get("state");
-  begun = tab.read(key, (kept) => kept.verifier && kept);
-  tab.remove(key);
-}
 
 /** @param {string} text */
 function endSignOn(text) {
@@ -111,7 +80,7 @@ function finishWithSession() {
 
 export function openSignOn() {
   if (begun === undefined) {
-    takePending();
+    begun = takeBegun(returned.get("state"));
     finishWithSession();
   }
   const isLink = Boolean(begun?.userId);

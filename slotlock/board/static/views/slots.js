@@ -1,7 +1,7 @@
 // @ts-check
 /** The courses of a campaign: before the opening, during the rush, and after it. */
 import { deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
-import { say } from "../app.js";
+import { say } from "../page.js";
 import { isExact, now } from "../clock.js";
 import { codeOf, me, run } from "../client.js";
 import { h, list, redraw } from "../kernel.js";

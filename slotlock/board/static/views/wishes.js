@@ -1,6 +1,6 @@
 // @ts-check
 /** Wishes of a draw: ranking them with buttons, and later what became of each and why. */
-import { say, signInFirst } from "../app.js";
+import { say, signInFirst } from "../page.js";
 import { codeOf, me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";

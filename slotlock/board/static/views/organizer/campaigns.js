@@ -1,6 +1,6 @@
 // @ts-check
 /** The campaigns of an organizer: their state and counts, a new one, and a copy of one. */
-import { go, site } from "../../app.js";
+import { go, site } from "../../page.js";
 import { now } from "../../clock.js";
 import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";

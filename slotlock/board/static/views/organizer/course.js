@@ -1,6 +1,6 @@
 // @ts-check
 /** A course of an organizer: who has a place and who waits, its dates, its facts and its history. */
-import { go, say, site } from "../../app.js";
+import { go, say, site } from "../../page.js";
 import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";

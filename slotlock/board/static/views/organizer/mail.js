@@ -1,6 +1,6 @@
 // @ts-check
 /** The mails of the site: what was sent to whom, and what each kind says. */
-import { say } from "../../app.js";
+import { say } from "../../page.js";
 import { codeOf, me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, failure, notice } from "../../parts.js";

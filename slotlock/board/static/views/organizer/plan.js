@@ -1,6 +1,6 @@
 // @ts-check
 /** A campaign of an organizer: its settings, its courses, and what is missing before everybody sees it. */
-import { go, say, site } from "../../app.js";
+import { go, say, site } from "../../page.js";
 import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";

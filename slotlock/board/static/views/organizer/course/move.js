@@ -1,6 +1,6 @@
 // @ts-check
 /** Move the dates of a series, or the meetings of a course, to another time or room from one of them on. */
-import { say } from "../../../app.js";
+import { say } from "../../../page.js";
 import { now } from "../../../clock.js";
 import { h, redraw } from "../../../kernel.js";
 import { t } from "../../../text.js";

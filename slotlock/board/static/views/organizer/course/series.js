@@ -1,6 +1,6 @@
 // @ts-check
 /** The dates of a series: add some, remove some. */
-import { say } from "../../../app.js";
+import { say } from "../../../page.js";
 import { newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon, section } from "../../../parts.js";

@@ -1,6 +1,6 @@
 // @ts-check
 /** What an organizer does with one click: it runs once, and its answer is where the click was. */
-import { say } from "../../../app.js";
+import { say } from "../../../page.js";
 import { reason } from "../../../bookings.js";
 import { codeOf, me, run, sendUntilAnswered } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";

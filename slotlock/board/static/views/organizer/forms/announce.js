@@ -1,6 +1,6 @@
 // @ts-check
 /** Write to everybody who has a place: a form that says how many get the mail, and asks before it is sent. */
-import { say, site } from "../../../app.js";
+import { say, site } from "../../../page.js";
 import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon, notice } from "../../../parts.js";

@@ -1,6 +1,6 @@
 // @ts-check
 /** The settings of a campaign as a form. */
-import { site } from "../../../app.js";
+import { site } from "../../../page.js";
 import { h } from "../../../kernel.js";
 import { COUNT, Form } from "./form.js";
 import { isPast, toLocal } from "./localtime.js";

@@ -1,6 +1,6 @@
 // @ts-check
 /** A copy of a campaign for another year: first what it would contain, then the copy. */
-import { go } from "../../../app.js";
+import { go } from "../../../page.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon } from "../../../parts.js";
 import { deviceZone, problemText, t } from "../../../text.js";

@@ -1,6 +1,6 @@
 // @ts-check
 /** A slot as a form: one that meets once, a course with many meetings, or a weekly series of slots. */
-import { site } from "../../../app.js";
+import { site } from "../../../page.js";
 import { h } from "../../../kernel.js";
 import { t, timeFormat } from "../../../text.js";
 import { COUNT, Form, zoneHelp } from "./form.js";

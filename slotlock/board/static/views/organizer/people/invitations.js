@@ -1,7 +1,7 @@
 // @ts-check
 /** Links with which people set their first password. */
 import { codeOf, me, onSession } from "../../../client.js";
-import { site } from "../../../app.js";
+import { site } from "../../../page.js";
 import { h, list, redraw } from "../../../kernel.js";
 import { button, checkbox, field, notice } from "../../../parts.js";
 import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";

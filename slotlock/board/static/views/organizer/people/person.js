@@ -1,6 +1,6 @@
 // @ts-check
 /** One account: its data, its sign-in, a ban; or a new one. */
-import { go, say, site } from "../../../app.js";
+import { go, say, site } from "../../../page.js";
 import { codeOf, me, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { askOnce, bones, button, failure, icon, notice } from "../../../parts.js";
