@@ -21,7 +21,7 @@ from slotlock.api.backend import open_backend
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.draws.compare import SKEW, rank_slots
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot import SlotKind
+from slotlock.domain.booking.slot import SlotKind, SlotSettings
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawMethod
@@ -167,16 +167,8 @@ async def _insert_slots(
     ids: list[SlotId] = []
     for n in range(args.slots):
         start = now + 30 * DAY + n % 25 * HOUR
-        draft = SlotDraft(
-            title=f"Course {n}",
-            start=start,
-            end=start + HOUR,
-            time_zone="UTC",
-            capacity=args.places,
-            location=None,
-            kind=SlotKind.COURSE,
-            published=True,
-        )
+        settings = SlotSettings(f"Course {n}", "UTC", args.places, None, SlotKind.COURSE)
+        draft = SlotDraft(settings, start, start + HOUR, published=True)
         created = await editing.create(services, draft, organizer.user_id, campaign_id)
         ids += created.slots
     return ids

@@ -9,6 +9,7 @@ import orjson
 
 from slotlock.domain.admission.tickets import RequestLost, TicketRef
 from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.slot import SlotSettings
 from slotlock.domain.campaigns.campaign import CampaignDraft
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.slot_patch import SlotDraft
@@ -104,7 +105,12 @@ def fields_of_draft(draft: SlotDraft | CampaignDraft) -> Mapping[str, object]:
 
     A version with more fields therefore hashes a repeated request alike.
     """
-    values = {field.name: (getattr(draft, field.name), field.default) for field in fields(draft)}
+    settings = _changed_fields(draft.settings) if isinstance(draft, SlotDraft) else {}
+    return {**_changed_fields(draft), **({"settings": settings} if settings else {})}
+
+
+def _changed_fields(of: SlotDraft | SlotSettings | CampaignDraft) -> Mapping[str, object]:
+    values = {field.name: (getattr(of, field.name), field.default) for field in fields(of)}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 

@@ -22,7 +22,6 @@ from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting, first_overlap
 from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting
 from slotlock.domain.slots.slot_outcomes import SlotSaved
-from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots import write_set
 from slotlock.services.booking import book, waitlist
@@ -33,6 +32,7 @@ from slotlock.services.container import Services
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.clients.client import Json
+from tests.support.domain.builders import build_draft
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.model.stored_state import assert_valid_slot, booking_history
@@ -94,7 +94,7 @@ class Rush:
         first = (MORNING + timedelta(days=10)).date()
         start = MORNING + timedelta(days=10) + number * HOUR / 2
         course = Timetable(first, first + timedelta(days=3), EVERY_DAY)
-        draft = SlotDraft(
+        draft = build_draft(
             title="A slot",
             start=start if number else None,
             end=start + HOUR * 0.75 if number else None,

@@ -13,7 +13,6 @@ from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.slots.slot_outcomes import SlotSaved
-from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.user import Caller
@@ -24,6 +23,7 @@ from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from slotlock.services.workers.hold_sweeper import finish_interrupted_changes
+from tests.support.domain.builders import build_draft
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 
@@ -59,7 +59,7 @@ def slot_id(pair: ServicePair) -> SlotId:
     assert isinstance(stored, CampaignSaved)
     start = MORNING + timedelta(days=10)
     end = start + timedelta(hours=1)
-    draft = SlotDraft("A course", start, end, "UTC", 2, None, SlotKind.COURSE, published=True)
+    draft = build_draft("A course", start, end, "UTC", 2, None, SlotKind.COURSE, published=True)
     made = pair.runner.run(editing.create(services, draft, organizer, stored.campaign.id))
     assert isinstance(made.outcome, SlotSaved)
     slot_id = made.outcome.slot_id

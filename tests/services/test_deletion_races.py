@@ -25,7 +25,6 @@ from slotlock.domain.campaigns.campaign import (
 )
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.slots.slot_outcomes import SlotHasBookings, SlotSaved, SlotsDeleted
-from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots import slot_document_updates
@@ -34,7 +33,7 @@ from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import deletion, editing
-from tests.support.domain.builders import NOW
+from tests.support.domain.builders import NOW, build_draft
 from tests.support.stores.late_store import ADA, LateStore, store
 
 __all__ = ["store"]
@@ -130,7 +129,7 @@ async def create_slot(store: LateStore, campaign_id: CampaignId) -> object:
     """Create a slot in a campaign and return the outcome."""
     start = NOW + timedelta(days=1)
     end, kind = start + timedelta(hours=1), SlotKind.MEETING
-    draft = SlotDraft("Late", start, end, "UTC", 1, None, kind, False)
+    draft = build_draft("Late", start, end, "UTC", 1, None, kind, False)
     return (await editing.create(store.services, draft, ADA.user_id, campaign_id)).outcome
 
 

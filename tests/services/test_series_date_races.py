@@ -14,7 +14,6 @@ from slotlock.domain.booking.booking_refusals import KeyReused, SlotNotFound
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.slots.series import OnConflict, SeriesCreated
 from slotlock.domain.slots.series_dates import DatesAdded, DatesRemoved, SlotsHaveBookings
-from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots import slot_document_updates, write_set
 from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder
@@ -23,7 +22,7 @@ from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.slots import series_creation, series_dates
 from slotlock.services.slots.series_dates import NewDates
 from tests.services.test_deletion_races import run_before
-from tests.support.domain.builders import NOW
+from tests.support.domain.builders import NOW, build_draft
 from tests.support.stores.late_store import ADA, LateStore, store
 
 __all__ = ["store"]
@@ -34,7 +33,7 @@ START = NOW + timedelta(days=1)
 async def new_series(store: LateStore) -> SeriesCreated:
     """Return a new series of two slots."""
     end, kind = START + timedelta(hours=1), SlotKind.MEETING
-    draft = SlotDraft("Late", START, end, "UTC", 1, None, kind, True)
+    draft = build_draft("Late", START, end, "UTC", 1, None, kind, True)
     rule, on_conflict = "FREQ=WEEKLY;COUNT=2", OnConflict.STRICT
     created = await series_creation.create(
         store.services, draft, rule, [], on_conflict, ADA.user_id

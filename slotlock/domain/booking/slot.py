@@ -1,5 +1,6 @@
 """A slot as its organizer defined it. Its bookings are in `SlotState`."""
 
+from dataclasses import KW_ONLY
 from datetime import datetime, timedelta
 from typing import NewType
 
@@ -65,29 +66,13 @@ class SlotCancellation:
 
 
 @partial_value_object
-class Slot:
-    """The facts about a slot, which bookings do not change.
+class SlotSettings:
+    """The facts about a slot that organizers enter as they are. A new one comes last."""
 
-    `revision` grows by one with every change that calendars show; the last of these was at
-    `revised_at`.
-
-    A slot without a timetable meets from `start` to `end`. One with a timetable has `meetings`, in
-    order: the first begins at `start` and the last ends at `end`.
-
-    `resource` is the first resource of a slot. A slot with more than one has all of them in
-    `several_resources`, in order.
-
-    Nothing loads the description with a slot, because a booking would pay for up to 10,000
-    characters. New attributes come last: stored outcomes have them in this order.
-    """
-
-    id: SlotId
     title: str = fact(
         Line(200, if_empty=ProblemCode.TITLE_MISSING),
         shown="The title of the slot.",
     )
-    start: datetime = attribute("start", "startTime")
-    end: datetime = attribute("end", "endTime")
     time_zone: str = fact()
     capacity: int = fact(
         Number(1, MAX_CAPACITY),
@@ -100,7 +85,6 @@ class Slot:
     kind: SlotKind = fact(
         shown="The kind of event that the slot is for.",
     )
-    status: SlotStatus
     hold_minutes: int = fact(
         Number(1, MAX_HOLD_MINUTES),
         default=5,
@@ -128,21 +112,11 @@ class Slot:
         shown="A name that alternative slots share, such as the beds of a dormitory. Each user "
         "can have at most one booking in a choice group.",
     )
-    cancellation: SlotCancellation | None = attribute("cancellation", default=None)
-    terms: CampaignTerms | None = attribute("campaign", default=None)
-    group_limits: tuple[GroupLimit, ...] = attribute("groupLimits", "groupLimits", default=())
-    meetings: tuple[Meeting, ...] = attribute("meetings", "meetings", default=())
-    resource: str | None = None
-    series_id: SeriesId | None = attribute("series", default=None)
-    revision: int = attribute("revision", default=0)
-    revised_at: datetime | None = attribute("revisedAt", default=None)
     admission: SlotAdmission = fact(
         default=SlotAdmission.ANY,
         shown="How members get places in the slot. It is for the booking queue only, too, if its "
         "campaign is.",
     )
-    # A list in place of the name: a query for a name finds both, in older processes, too.
-    several_resources: tuple[str, ...] = attribute("resource", "resources", default=())
     hold_cooldown_minutes: int = fact(
         Number(0, 7 * MINUTES_PER_DAY),
         default=0,
@@ -157,6 +131,40 @@ class Slot:
     )
     # Only for organizers, and with a booking: see `meeting_url_for`.
     meeting_url: str | None = fact(Link(MAX_LINK_LENGTH), default=None)
+
+
+@partial_value_object
+class Slot(SlotSettings):
+    """The facts about a slot, which bookings do not change.
+
+    `revision` grows by one with every change that calendars show; the last of these was at
+    `revised_at`.
+
+    A slot without a timetable meets from `start` to `end`. One with a timetable has `meetings`, in
+    order: the first begins at `start` and the last ends at `end`.
+
+    `resource` is the first resource of a slot. A slot with more than one has all of them in
+    `several_resources`, in order.
+
+    Nothing loads the description with a slot, because a booking would pay for up to 10,000
+    characters.
+    """
+
+    _: KW_ONLY
+    id: SlotId
+    start: datetime = attribute("start", "startTime")
+    end: datetime = attribute("end", "endTime")
+    status: SlotStatus
+    cancellation: SlotCancellation | None = attribute("cancellation", default=None)
+    terms: CampaignTerms | None = attribute("campaign", default=None)
+    group_limits: tuple[GroupLimit, ...] = attribute("groupLimits", "groupLimits", default=())
+    meetings: tuple[Meeting, ...] = attribute("meetings", "meetings", default=())
+    resource: str | None = None
+    series_id: SeriesId | None = attribute("series", default=None)
+    revision: int = attribute("revision", default=0)
+    revised_at: datetime | None = attribute("revisedAt", default=None)
+    # A list in place of the name: a query for a name finds both, in older processes, too.
+    several_resources: tuple[str, ...] = attribute("resource", "resources", default=())
 
     @property
     def is_hidden(self) -> bool:

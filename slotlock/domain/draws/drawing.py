@@ -262,16 +262,16 @@ def _to_slot(each: DrawSlot, basis: DrawBasis) -> Slot:
         group_limits=basis.group_limits if each.in_campaign else (),
     )
     return Slot(
-        each.id,
         each.title,
-        # A booking without a time overlaps nothing.
-        each.meetings[0].start if each.meetings else ALWAYS,
-        each.meetings[-1].end if each.meetings else ALWAYS,
         "UTC",
         each.capacity,
         None,
         SlotKind.OTHER,
-        SlotStatus.PUBLISHED if each.is_open and each.in_campaign else SlotStatus.CANCELLED,
+        id=each.id,
+        # A booking without a time overlaps nothing.
+        start=each.meetings[0].start if each.meetings else ALWAYS,
+        end=each.meetings[-1].end if each.meetings else ALWAYS,
+        status=SlotStatus.PUBLISHED if each.is_open and each.in_campaign else SlotStatus.CANCELLED,
         choice_group=each.choice_group,
         terms=terms,
         group_limits=each.group_limits,

@@ -55,7 +55,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
     times = _draft_meetings(draft)
     if isinstance(times, InvalidInput):
         return times
-    facts = {each.name: each.normalize(getattr(draft, each.name)) for each in SLOT_FACTS}
+    facts = {each.name: each.normalize(getattr(draft.settings, each.name)) for each in SLOT_FACTS}
     slot = Slot(
         id=slot_id,
         start=times[0].start,
@@ -83,7 +83,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
 def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
     given = draft.start is not None and draft.end is not None
     if draft.timetable is not None and draft.start is None and draft.end is None:
-        return to_meetings(draft.timetable, draft.time_zone)
+        return to_meetings(draft.timetable, draft.settings.time_zone)
     if draft.timetable is None and draft.start is not None and draft.end is not None:
         return (Meeting(draft.start, draft.end),)
     field = "timetable" if given else "startTime"

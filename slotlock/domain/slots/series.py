@@ -132,7 +132,7 @@ def occurrences_of_draft(
     first = create(slot_ids[0], replace(draft, allow_past=True), now)
     if isinstance(first, InvalidInput):
         return first
-    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone, holidays)
+    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.settings.time_zone, holidays)
     if isinstance(times, InvalidInput):
         return times
     slots = tuple(
@@ -147,8 +147,8 @@ def skipped_holidays(draft: SlotDraft, rrule: str, holidays: Collection[date]) -
     """Return the dates of a valid rule on which no slot starts because they are holidays."""
     if not holidays or draft.start is None or draft.end is None:
         return ()
-    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone)
-    zone = find_zone(draft.time_zone)
+    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.settings.time_zone)
+    zone = find_zone(draft.settings.time_zone)
     if isinstance(times, InvalidInput) or zone is None:
         return ()
     dates = {to_wall_clock(meeting.start, zone).date() for meeting in times}
@@ -215,7 +215,7 @@ def changes_per_slot(
         problem = ProblemCode.SLOT_HAS_TIMETABLE.problem(time=start)
         return InvalidInput((FieldProblem("startTime", problem),))
     after = changes.apply_to(selected)
-    has_new_clock = UNCHANGED not in (changes.start, changes.time_zone)
+    has_new_clock = changes.start is not UNCHANGED and "time_zone" in changes.given
     moved = shift_all(
         [Meeting(slot.start, slot.end) for slot in slots],
         [slot.time_zone for slot in slots],

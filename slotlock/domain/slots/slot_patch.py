@@ -1,78 +1,57 @@
 """The draft of a new slot, and the changes to a slot, as an organizer enters them."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.booking.slot import SLOT_FACTS, SeriesId, Slot, SlotKind
+from slotlock.domain.booking.slot import SLOT_FACTS, SeriesId, Slot, SlotKind, SlotSettings
 from slotlock.domain.campaigns.campaign import normalize_group_limits
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.value_object import value_object
 
+# Of a patch that changes no settings: what is not given counts for nothing.
+NO_SETTINGS = SlotSettings("", "UTC", 1, None, SlotKind.OTHER)
+
 
 @value_object
 class SlotDraft:
-    """The fields of a new slot, with either a start and an end or a timetable.
+    """The settings of a new slot, with either a start and an end or a timetable.
 
     Only with `allow_past` may it lie wholly in the past.
     """
 
-    title: str
+    settings: SlotSettings
     start: datetime | None
     end: datetime | None
-    time_zone: str
-    capacity: int
-    location: str | None
-    kind: SlotKind
     published: bool
-    hold_minutes: int = 5
-    cancel_cutoff_minutes: int = 0
-    waitlist_capacity: int = 100
-    waitlist_offer_minutes: int | None = None
-    choice_group: str | None = None
     group_limits: tuple[GroupLimit, ...] = ()
     timetable: Timetable | None = None
     resource: str | None = None
     several_resources: tuple[str, ...] = ()
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
-    admission: SlotAdmission = SlotAdmission.ANY
     description: str | None = None
-    hold_cooldown_minutes: int = 0
-    reminder_minutes: int | None = None
-    meeting_url: str | None = None
     allow_past: bool = False
 
 
 @value_object
 class SlotPatch:
-    """New values of a slot's fields, which are those of `SlotDraft`.
+    """New values of the settings of a slot whose names are `given`, and of other fields.
 
     Only with `allow_past` may new times lie wholly in the past.
     """
 
-    title: str | Unchanged = UNCHANGED
+    settings: SlotSettings = NO_SETTINGS
+    given: frozenset[str] = frozenset()
     start: datetime | Unchanged = UNCHANGED
     end: datetime | Unchanged = UNCHANGED
     timetable: Timetable | Unchanged | None = UNCHANGED
-    time_zone: str | Unchanged = UNCHANGED
-    location: str | Unchanged | None = UNCHANGED
-    kind: SlotKind | Unchanged = UNCHANGED
-    capacity: int | Unchanged = UNCHANGED
-    hold_minutes: int | Unchanged = UNCHANGED
-    cancel_cutoff_minutes: int | Unchanged = UNCHANGED
-    waitlist_capacity: int | Unchanged = UNCHANGED
-    waitlist_offer_minutes: int | Unchanged | None = UNCHANGED
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     resource: str | Unchanged | None = UNCHANGED
     several_resources: tuple[str, ...] | Unchanged = UNCHANGED
-    admission: SlotAdmission | Unchanged = UNCHANGED
     description: str | Unchanged | None = UNCHANGED
-    hold_cooldown_minutes: int | Unchanged = UNCHANGED
-    reminder_minutes: int | Unchanged | None = UNCHANGED
-    meeting_url: str | Unchanged | None = UNCHANGED
     allow_past: bool = False
 
     @property
@@ -90,11 +69,10 @@ class SlotPatch:
 
     def apply_to(self, slot: Slot) -> Slot:
         """Return the slot with the new values in canonical spelling, and its old meetings."""
-        facts = {
-            each.name: each.normalize(
-                new_or_current(getattr(self, each.name), getattr(slot, each.name))
-            )
-            for each in CHANGEABLE_FACTS
+        settings = {
+            each.name: each.normalize(getattr(self.settings, each.name))
+            for each in SLOT_FACTS
+            if each.name in self.given
         }
         old_resources = slot.several_resources if self.resource is UNCHANGED else ()
         return replace(
@@ -108,12 +86,8 @@ class SlotPatch:
             several_resources=normalize_names(
                 new_or_current(self.several_resources, old_resources)
             ),
-            **facts,
+            **settings,
         )
-
-
-_CHANGEABLE = {each.name for each in fields(SlotPatch)}
-CHANGEABLE_FACTS = tuple(each for each in SLOT_FACTS if each.name in _CHANGEABLE)
 
 
 def normalize_name(name: str | None) -> str | None:

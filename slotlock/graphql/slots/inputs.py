@@ -1,13 +1,14 @@
 """The slot to create, the changes to a slot, and the meetings of a course."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time
 from typing import Any
 
 import strawberry
 from strawberry import UNSET, field
 
-from slotlock.domain.booking.slot import SLOT_FACTS
+from slotlock.domain.booking.slot import SLOT_FACTS, SlotSettings
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
 from slotlock.domain.shared.facts import Attribute
@@ -15,7 +16,7 @@ from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import is_blank
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.slots.slot_patch import CHANGEABLE_FACTS, SlotDraft, SlotPatch
+from slotlock.domain.slots.slot_patch import NO_SETTINGS, SlotDraft, SlotPatch
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, to_change, to_required_change
 from slotlock.graphql.core.enums import SeriesScope, SlotAdmission, SlotKind, Weekday
@@ -205,6 +206,7 @@ class CreateSlotInput:
         if isinstance(names, InvalidInput):
             return names
         return SlotDraft(
+            SlotSettings(**{fact.name: getattr(self, fact.name) for fact in SLOT_FACTS}),
             start=self.start_time,
             end=self.end_time,
             description=self.description,
@@ -214,7 +216,6 @@ class CreateSlotInput:
             several_resources=names,
             timetable=self.timetable.to_domain(holidays) if self.timetable else None,
             allow_past=self.allow_past,
-            **{fact.name: getattr(self, fact.name) for fact in SLOT_FACTS},
         )
 
 
@@ -304,7 +305,14 @@ class UpdateSlotInput:
             if isinstance(names, InvalidInput):
                 return names
             resource, several = names[0] if names else None, names
+        given = {
+            fact.name: value
+            for fact in CHANGEABLE_FACTS
+            if (value := _to_change(fact, getattr(self, fact.name))) is not UNCHANGED
+        }
         return SlotPatch(
+            replace(NO_SETTINGS, **given),
+            frozenset(given),
             start=to_required_change("startTime", self.start_time),
             end=to_required_change("endTime", self.end_time),
             timetable=self.timetable.to_domain(holidays)
@@ -317,5 +325,7 @@ class UpdateSlotInput:
             resource=resource,
             several_resources=several,
             allow_past=self.allow_past,
-            **{fact.name: _to_change(fact, getattr(self, fact.name)) for fact in CHANGEABLE_FACTS},
         )
+
+
+CHANGEABLE_FACTS = tuple(each for each in SLOT_FACTS if hasattr(UpdateSlotInput, each.name))

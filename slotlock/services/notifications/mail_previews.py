@@ -92,15 +92,15 @@ def _example_slot(services: Services, language: str) -> Slot:
     title, place = EXAMPLES[language]
     start = (services.now() + 7 * DAY).replace(hour=14, minute=0, second=0, microsecond=0)
     return Slot(
-        SlotId("0" * 24),
         title,
-        start,
-        start + timedelta(hours=1),
         "UTC",
         1,
         place,
         SlotKind.COURSE,
-        SlotStatus.PUBLISHED,
+        id=SlotId("0" * 24),
+        start=start,
+        end=start + timedelta(hours=1),
+        status=SlotStatus.PUBLISHED,
     )
 
 

@@ -12,7 +12,6 @@ from slotlock.domain.booking.slot import MAX_CAPACITY, MAX_WAITLIST_CAPACITY, Sl
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots import editing
@@ -139,7 +138,7 @@ async def edit(
     known = await resources.changes_with_resources(services, changes)
     if isinstance(known, InvalidInput):
         return CommandResult(known)
-    depth = 1 if changes.capacity is UNCHANGED else MAX_CAPACITY
+    depth = MAX_CAPACITY if "capacity" in changes.given else 1
     target = _EditTarget(slot_id, scope, organizer_id, depth)
     return _result_of_named(await _edit_all(services, target, known))
 

@@ -36,6 +36,7 @@ from tests.support.domain.builders import (
     book_place,
     book_users,
     booking_request,
+    build_patch,
     build_slot,
     change_request,
     with_facts,
@@ -186,7 +187,7 @@ def test_an_edit_makes_the_same_events_newer() -> None:
     before = events_of_ada(slot)
     later = tuple(Meeting(m.start + HOUR, m.end + HOUR) for m in COURSE_MEETINGS)
     moved = with_facts(slot, revision=1, meetings=later)
-    for after in (edit_slot(slot, SlotPatch(title="Judo")), as_written(slot, moved, NOW + HOUR)):
+    for after in (edit_slot(slot, build_patch(title="Judo")), as_written(slot, moved, NOW + HOUR)):
         events = events_of_ada(after)
         assert [event.uid for event in events] == [event.uid for event in before]
         assert all(new.sequence > old.sequence for new, old in zip(events, before, strict=True))
@@ -198,7 +199,7 @@ def test_changes_that_no_event_shows_make_no_event_newer() -> None:
     before = events_of_ada(slot)
     others, _ = book_users(slot, "ben")
     assert events_of_ada(as_written(slot, others, NOW + HOUR)) == before
-    assert events_of_ada(edit_slot(slot, SlotPatch(capacity=5, hold_minutes=7))) == before
+    assert events_of_ada(edit_slot(slot, build_patch(capacity=5, hold_minutes=7))) == before
 
 
 def test_a_hold_is_tentative_until_it_is_confirmed_or_expires() -> None:

@@ -30,6 +30,8 @@ from tests.support.domain.builders import (
     book_place,
     book_users,
     booking_request,
+    build_draft,
+    build_patch,
     build_slot,
     with_facts,
     with_waitlist,
@@ -49,7 +51,7 @@ def draft(**fields: object) -> SlotDraft:
         "kind": SlotKind.COURSE,
         "published": True,
     }
-    return SlotDraft(**{**right, **fields})  # type: ignore[arg-type]
+    return build_draft(**{**right, **fields})  # type: ignore[arg-type]
 
 
 def problem_fields(outcome: object) -> list[str]:
@@ -122,23 +124,23 @@ def test_links_to_a_meeting_are_stored_as_they_are(link: str) -> None:
     made = create(SlotId("s"), draft(meeting_url=f"  {link} \n"), NOW)
     assert isinstance(made, SlotState)
     assert made.slot.meeting_url == link
-    after, _ = decide(edit, made, SlotPatch(meeting_url=" "), NOW)
+    after, _ = decide(edit, made, build_patch(meeting_url=" "), NOW)
     assert after.slot.meeting_url is None
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        SlotPatch(title="Judo"),
-        SlotPatch(resource="Room 5"),
-        SlotPatch(meeting_url=TEAMS_LINK),
-        SlotPatch(description="New"),
+        build_patch(title="Judo"),
+        build_patch(resource="Room 5"),
+        build_patch(meeting_url=TEAMS_LINK),
+        build_patch(description="New"),
     ],
 )
 def test_an_edit_of_what_calendars_show_is_a_new_revision(changes: SlotPatch) -> None:
     before = build_slot()
     assert decide(edit, before, changes, NOW)[0].slot.revision == before.slot.revision + 1
-    after, _ = decide(edit, before, SlotPatch(capacity=9), NOW)
+    after, _ = decide(edit, before, build_patch(capacity=9), NOW)
     assert after.slot.revision == before.slot.revision
 
 
@@ -159,14 +161,14 @@ def test_resources_and_choice_groups_are_compared_in_canonical_unicode() -> None
     assert (made.slot.resource, made.slot.choice_group) == (composed, composed)
     moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
     assert isinstance(moved, SlotState)
-    after, _ = decide(edit, moved, SlotPatch(resource=decomposed), NOW)
+    after, _ = decide(edit, moved, build_patch(resource=decomposed), NOW)
     assert after.slot.resource == composed
 
 
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) -> None:
     before, _ = book_users(build_slot(10), *(f"p{n}" for n in range(taken)))
-    after, outcome = decide(edit, before, SlotPatch(capacity=capacity), NOW)
+    after, outcome = decide(edit, before, build_patch(capacity=capacity), NOW)
     if isinstance(outcome, SlotSaved):
         assert max(1, taken) <= after.slot.capacity <= 1000
         assert after.remaining == capacity - taken
@@ -202,7 +204,7 @@ def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) 
 def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) -> None:
     before = build_slot()
     assert getattr(before.slot, name) != value
-    after, _ = decide(edit, before, SlotPatch(**{name: value}), NOW)  # type: ignore[arg-type]
+    after, _ = decide(edit, before, build_patch(**{name: value}), NOW)
     expected = with_facts(before, **{name: value}, revision=after.slot.revision)
     # The bookings per group are counted when the slot is loaded with its new limits.
     group_counts = None if name == "group_limits" else before.group_counts
@@ -211,12 +213,14 @@ def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) 
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     before = build_slot()
-    assert decide(edit, before, SlotPatch(title=" Yoga "), NOW) == (before, SlotSaved(before.id))
+    assert decide(edit, before, build_patch(title=" Yoga "), NOW) == (before, SlotSaved(before.id))
 
 
 def test_added_places_go_to_the_waiting_list() -> None:
     full, _ = book_users(build_slot(1), "ada")
-    raised, _ = decide(edit, with_waitlist(full, "ben", "cleo", "dan"), SlotPatch(capacity=3), NOW)
+    raised, _ = decide(
+        edit, with_waitlist(full, "ben", "cleo", "dan"), build_patch(capacity=3), NOW
+    )
     after = expire_and_promote(raised, NOW)
     assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
     assert [waiting.user_id for waiting in after.waitlist] == ["dan"]
@@ -250,11 +254,11 @@ def test_a_cancelled_slot_preserves_its_roster_and_cannot_be_edited() -> None:
     assert off.slot.cancellation == SlotCancellation(NOW, EVE)
     assert decide(cancel_slot, off, EVE, NOW) == (off, outcome)
     assert decide(publish, off) == (off, SlotCancelled(off.id))
-    assert decide(edit, off, SlotPatch(title="On again"), NOW) == (off, SlotCancelled(off.id))
+    assert decide(edit, off, build_patch(title="On again"), NOW) == (off, SlotCancelled(off.id))
 
 
 def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -> None:
-    changes = SlotPatch(group_limits=(GroupLimit("class:*", 1),))
+    changes = build_patch(group_limits=(GroupLimit("class:*", 1),))
     after, outcome = decide(edit, build_slot(2), changes, NOW)
     assert isinstance(outcome, SlotSaved)
     one, _ = book_users(build_slot(2), "ada")
@@ -263,7 +267,7 @@ def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -
         assert refused == before
         assert isinstance(outcome, InvalidInput)
         assert [problem.field for problem in outcome.problems] == ["groupLimits"]
-    looser = SlotPatch(group_limits=(GroupLimit("class:*", 2),))
+    looser = build_patch(group_limits=(GroupLimit("class:*", 2),))
     assert isinstance(decide(edit, book_users(after, "ada")[0], looser, NOW)[1], SlotSaved)
 
 
@@ -289,7 +293,7 @@ def test_a_slot_in_the_past_is_refused_unless_the_past_is_allowed(
 ) -> None:
     assert problem_fields(create(SlotId("s"), draft(**times), NOW)) == [field]
     assert problem_fields(create(SlotId("s"), draft(**times, allow_past=True), NOW)) == []
-    changes = SlotPatch(**{k: v for k, v in times.items() if v})  # type: ignore[arg-type]
+    changes = build_patch(**{k: v for k, v in times.items() if v})
     assert problem_fields(decide(edit, build_slot(), changes, NOW)[1]) == [field]
     allowed = replace(changes, allow_past=True)
     assert problem_fields(decide(edit, build_slot(), allowed, NOW)[1]) == []
@@ -302,9 +306,9 @@ def test_a_slot_that_has_begun_is_not_in_the_past() -> None:
 
 def test_an_edit_that_retains_the_times_of_a_past_slot_is_accepted() -> None:
     past = build_slot(start=NOW - timedelta(hours=2), end=NOW - timedelta(hours=1))
-    for changes in (SlotPatch(title="Pilates"), SlotPatch(end=past.slot.end, capacity=2)):
+    for changes in (build_patch(title="Pilates"), build_patch(end=past.slot.end, capacity=2)):
         assert problem_fields(decide(edit, past, changes, NOW)[1]) == []
-    moved = SlotPatch(start=past.slot.start - timedelta(hours=1))
+    moved = build_patch(start=past.slot.start - timedelta(hours=1))
     assert problem_fields(decide(edit, past, moved, NOW)[1]) == ["endTime"]
 
 

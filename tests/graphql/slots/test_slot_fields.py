@@ -1,6 +1,7 @@
 """Every field of a slot is entered, stored, changed and shown; descriptions as an example."""
 
 import dataclasses
+from dataclasses import MISSING
 from datetime import timedelta
 from enum import Enum
 from typing import Any, get_args, get_type_hints
@@ -15,21 +16,25 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.shared.facts import Attribute, Link, Number
-from slotlock.domain.shared.unchanged import Unchanged
 from slotlock.domain.slots.editing import create
-from slotlock.domain.slots.slot_patch import CHANGEABLE_FACTS, SlotDraft, SlotPatch
+from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 from slotlock.domain.users.user import Role
 from slotlock.graphql.core.errors import GraphQLRequestError
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.shared_types import GroupLimitInput
 from slotlock.graphql.slots import slot_types
-from slotlock.graphql.slots.inputs import CreateSlotInput, TimetableInput, UpdateSlotInput
+from slotlock.graphql.slots.inputs import (
+    CHANGEABLE_FACTS,
+    CreateSlotInput,
+    TimetableInput,
+    UpdateSlotInput,
+)
 from slotlock.infrastructure.mongo.slots.slot_documents import to_document, to_slot_state
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import campaign_fields
 from tests.support.clients.client import GraphQLTestClient, Json, slot_input
 from tests.support.clients.series import MONDAY_TIMES
-from tests.support.domain.builders import NOW, build_caller, build_slot
+from tests.support.domain.builders import NOW, build_caller, build_patch, build_slot
 
 MARKDOWN = "# Yoga\r\n\n* bring a <b>mat</b> \u00e9 e\u0301 \t\n<script>alert(1)</script>  \n"
 CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) {
@@ -92,14 +97,15 @@ def test_every_fact_that_is_entered_is_stored_loaded_and_shown() -> None:
 
 
 def test_a_fact_has_the_same_type_and_default_wherever_it_is_entered() -> None:
-    draft, changes = get_type_hints(SlotDraft), get_type_hints(SlotPatch)
     created, updated = get_type_hints(CreateSlotInput), get_type_hints(UpdateSlotInput)
-    defaults = {each.name: each.default for each in dataclasses.fields(SlotDraft)}
+    optional = {fact.name: fact.default for fact in SLOT_FACTS if fact.default is not MISSING}
+    defaults = {each.name: each.default for each in dataclasses.fields(CreateSlotInput)}
+    assert defaults | optional == defaults
     for fact in SLOT_FACTS:
         name, shown_as = fact.name, TimeZone if fact.name == "time_zone" else fact.type
-        assert (draft[name], created[name], defaults[name]) == (fact.type, shown_as, fact.default)
+        assert created[name] == shown_as
         if fact in CHANGEABLE_FACTS:
-            assert (changes[name], updated[name]) == (fact.type | Unchanged, shown_as | None)
+            assert updated[name] == shown_as | None
 
 
 def test_clients_can_change_exactly_the_editable_fields() -> None:
@@ -107,9 +113,10 @@ def test_clients_can_change_exactly_the_editable_fields() -> None:
     api_names = {field.name: field.api_name for field in SLOT_FIELDS} | {"timetable": "timetable"}
     api_names |= {"description": "description", "several_resources": "resourceIds"}
     inputs = {to_camel_case(name) for name in CHANGE_INPUTS}
-    fields = names_of(SlotPatch) - {"allow_past"}
-    assert {api_names[name] for name in fields} == inputs
-    assert names_of(SlotPatch) <= names_of(SlotDraft)
+    fields = names_of(SlotPatch) - {"settings", "given", "allow_past"}
+    facts = {fact.name for fact in SLOT_FACTS} - {"choice_group"}
+    assert {api_names[name] for name in fields | facts} == inputs
+    assert names_of(SlotPatch) - {"given"} <= names_of(SlotDraft)
 
 
 def test_each_input_changes_its_own_field() -> None:
@@ -123,7 +130,7 @@ def test_each_input_changes_its_own_field() -> None:
         timetable=TimetableInput(first=NOW.date(), last=NOW.date()),
         **CHANGED_VALUES,
     )
-    assert update.to_changes() == SlotPatch(
+    assert update.to_changes() == build_patch(
         start=NOW,
         end=NOW + timedelta(hours=1),
         description="Bring a *mat*.",
@@ -138,7 +145,7 @@ def test_each_input_changes_its_own_field() -> None:
 def test_null_removes_an_optional_field_and_is_an_error_for_any_other(name: str) -> None:
     update = UpdateSlotInput(slot_id=ID("any"), **{name: None})  # type: ignore[arg-type]
     if name in NULLABLE:
-        assert update.to_changes() == SlotPatch(**{name: None})  # type: ignore[arg-type]
+        assert update.to_changes() == build_patch(**{name: None})
     else:
         with pytest.raises(GraphQLRequestError, match="cannot be null") as error:
             update.to_changes()

@@ -9,7 +9,6 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking_refusals import NotYetOpen
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.slots.editing import edit
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
@@ -18,7 +17,7 @@ from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.idempotency import recorded_result
 from slotlock.services.idempotency_key import IdempotencyKey
-from tests.support.domain.builders import HOUR, build_slot
+from tests.support.domain.builders import HOUR, build_patch, build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.stores.slot_store import decided_update
@@ -46,7 +45,7 @@ def test_a_refusal_stays_not_yet_open_after_the_campaign_has_opened(pair: Servic
         booking = QueuedBooking(slot_id, ada.user_id, ada.user_id, False, *hashes)
         entry = StreamEntry("1-0", {}, booking, MORNING)
         assert await serve_batch(services, slot_id, [entry]) == [entry]
-        renamed = decided_update(slot, edit, SlotPatch(title="Pilates"), MORNING)
+        renamed = decided_update(slot, edit, build_patch(title="Pilates"), MORNING)
         assert check_written(await services.slot_writer.commit(WriteSet((renamed,))))
         pair.clock.now = opens_at
         # The worker stopped before it removed the request from the queue.

@@ -33,7 +33,6 @@ from slotlock.domain.resources.resource import Resource, ResourceKind, ResourceN
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.series import OnConflict, SeriesCreated, SeriesScope
 from slotlock.domain.slots.series_dates import DatesRemoved
-from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.teams.team_outcomes import TeamBusy, TeamSaved
 from slotlock.domain.users.user import Caller, Role, User, UserId
@@ -60,7 +59,7 @@ from slotlock.services.slots import (
     series_dates,
 )
 from slotlock.services.slots.series_dates import NewDates
-from tests.support.domain.builders import NOW
+from tests.support.domain.builders import NOW, build_draft, build_patch
 from tests.support.stores.late_store import (
     ADA,
     LateStore,
@@ -80,6 +79,7 @@ __all__ = ["short_timeouts", "store"]
 
 
 ORGANIZER = Caller(UserId("e" * 24), Role.ORGANIZER, "session", NOW)
+LATER = build_patch(title="Later")
 ROOM, RENAMED = ResourceKind.ROOM, CampaignPatch(name="Later")
 PUBLISHED, UNPUBLISHED = CampaignPatch(published=True), CampaignPatch(published=False)
 
@@ -130,7 +130,7 @@ async def new_series(store: LateStore, *, is_published: bool = True) -> SeriesCr
     """Return a new series of three slots."""
     start = NOW + timedelta(days=1)
     end, kind = start + timedelta(hours=1), SlotKind.MEETING
-    draft = SlotDraft("Late", start, end, "UTC", 1, None, kind, is_published)
+    draft = build_draft("Late", start, end, "UTC", 1, None, kind, is_published)
     rule, on_conflict = "FREQ=WEEKLY;COUNT=3", OnConflict.STRICT
     created = await series_creation.create(
         store.services, draft, rule, [], on_conflict, ADA.user_id
@@ -272,7 +272,7 @@ CHANGES: dict[str, Prepare] = {
     ),
     "slot": on(
         slot_with_holds,
-        lambda store, id_: editing.edit(store.services, id_, SlotPatch(title="Later"), ADA.user_id),
+        lambda store, id_: editing.edit(store.services, id_, LATER, ADA.user_id),
     ),
     "cancellation of a slot": on(
         full_slot, lambda store, id_: editing.cancel(store.services, id_, ADA.user_id)

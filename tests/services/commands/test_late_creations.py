@@ -28,7 +28,7 @@ from slotlock.services import teams
 from slotlock.services.campaigns import campaign_copies, campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import editing, series_creation
-from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.builders import NOW, build_draft, build_slot
 from tests.support.stores.late_store import LateStore, is_commit, short_timeouts, store
 
 __all__ = ["short_timeouts", "store"]
@@ -39,7 +39,7 @@ Create = Callable[[Services, UserId, str | None], Awaitable[object]]
 def draft(resource: str | None = None) -> SlotDraft:
     """Return a slot of one hour."""
     start = NOW + timedelta(days=1)
-    return SlotDraft(
+    return build_draft(
         "Late",
         start,
         start + timedelta(hours=1),

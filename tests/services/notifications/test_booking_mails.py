@@ -18,7 +18,6 @@ from slotlock.domain.notifications.mail_kinds import first_mail
 from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_campaign_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -32,6 +31,7 @@ from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.notifications.booking_mails import OVERTAKEN
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
+from tests.support.domain.builders import build_patch
 from tests.support.notifications.mail_scene import MailScene
 
 
@@ -68,7 +68,7 @@ async def test_the_link_of_a_meeting_goes_to_users_with_a_confirmed_place(
         await scene.until_entries("booked", "held")
         await scene.send()
         scene.clock.advance(timedelta(minutes=1))
-        edit = SlotPatch(meeting_url=other_room)
+        edit = build_patch(meeting_url=other_room)
         await editing.edit(scene.services, slot_id, edit, scene.organizer.user_id)
         await scene.until_entries("booked", "held", "edited")
         await scene.send()
@@ -111,7 +111,7 @@ async def test_its_cancellation_and_its_new_place_are_mails_to_all_bookings_of_a
     await scene.book(slot_id, 0, 1)
     scene.clock.advance(timedelta(hours=1))
     async with scene.reading():
-        edit = SlotPatch(location="Halle 3", title="Yoga")
+        edit = build_patch(location="Halle 3", title="Yoga")
         await editing.edit(scene.services, slot_id, edit, scene.organizer.user_id)
         await scene.until_entries("edited", "edited")
         await scene.send()
@@ -414,7 +414,7 @@ async def test_an_edit_that_was_undone_or_edited_again_is_one_mail_at_most(
     async def edit(*places: str) -> None:
         for location in places:
             scene.clock.advance(timedelta(seconds=1))
-            patch = SlotPatch(location=location)
+            patch = build_patch(location=location)
             await editing.edit(scene.services, slot_id, patch, scene.organizer.user_id)
 
     async with scene.reading():
@@ -444,7 +444,7 @@ async def test_an_edit_that_was_greylisted_is_a_mail_though_later_ones_were_undo
 
     async def edit(location: str) -> None:
         scene.clock.advance(timedelta(seconds=1))
-        patch = SlotPatch(location=location)
+        patch = build_patch(location=location)
         await editing.edit(scene.services, slot_id, patch, scene.organizer.user_id)
 
     async with scene.reading():
@@ -477,7 +477,7 @@ async def test_what_a_greylisted_edit_would_have_removed_is_removed_by_any_later
         await scene.until_entries(*["booked"] * 3)
         await scene.send()
         scene.trap.respond_to_recipient = lambda _: "451 greylisted"
-        one_meeting = SlotPatch(timetable=Timetable(day, day, extra=(first,)))
+        one_meeting = build_patch(timetable=Timetable(day, day, extra=(first,)))
         await editing.edit(scene.services, slot_id, one_meeting, organizer.user_id)
         await scene.until_entries(*["booked", "edited"] * 3)
         await scene.send()
@@ -485,7 +485,7 @@ async def test_what_a_greylisted_edit_would_have_removed_is_removed_by_any_later
         await cancel(scene, slot_id, bookings[0], scene.members[0])
         await move(scene.services, request(slot_id, bookings[1], organizer), other_id)
         scene.clock.advance(timedelta(seconds=1))
-        edit = SlotPatch(location="Halle 2")
+        edit = build_patch(location="Halle 2")
         await editing.edit(scene.services, slot_id, edit, organizer.user_id)
         await scene.until_entries(*["booked", "edited"] * 3, "cancelled", "moved", "edited")
     await scene.send()

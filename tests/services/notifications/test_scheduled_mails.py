@@ -17,7 +17,6 @@ from slotlock.domain.notifications import optional_mails
 from slotlock.domain.notifications.outbox import OutboxEntry, OutboxState
 from slotlock.domain.notifications.quiet_hours import HEAD_START
 from slotlock.domain.shared.unchanged import UNCHANGED
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import MailTopic
 from slotlock.infrastructure.mongo.ids import new_campaign_id
 from slotlock.infrastructure.mongo.outbox.scheduled_mail_queries import ScheduledMailQueries
@@ -30,6 +29,7 @@ from slotlock.services.campaigns import campaigns
 from slotlock.services.notifications import scheduled_mails
 from slotlock.services.notifications.scheduled_mails import MailSchedule, mail_schedule
 from slotlock.services.slots import editing
+from tests.support.domain.builders import build_patch
 from tests.support.domain.campaign_builders import build_terms
 from tests.support.notifications.mail_scene import NIGHT, MailScene
 from tests.support.polling import eventually
@@ -198,7 +198,7 @@ async def test_what_is_cancelled_or_moved_before_the_mail_is_not_reminded_of(
             await editing.cancel(scene.services, reminded, by)
         case "new time":
             start = scene.clock.now + 5 * HOUR
-            patch = SlotPatch(start=start, end=start + HOUR)
+            patch = build_patch(start=start, end=start + HOUR)
             await editing.edit(scene.services, reminded, patch, by)
         case "hidden":
             await scene.database["slots"].update_one(

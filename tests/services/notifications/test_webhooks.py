@@ -43,7 +43,6 @@ from slotlock.domain.notifications.webhooks import (
     WebhookSaved,
 )
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.outbox.webhook_repository import WebhookRepository
@@ -58,6 +57,7 @@ from slotlock.services.erasure import RECENT_REQUESTS, finish_erasure, finish_er
 from slotlock.services.notifications import webhook_admin
 from slotlock.services.notifications.webhook_sender import FAILURE_PAUSE
 from slotlock.services.slots import editing
+from tests.support.domain.builders import build_patch
 from tests.support.notifications.webhook_scene import ReceivedMessage, WebhookScene
 from tests.support.polling import eventually
 
@@ -152,7 +152,7 @@ async def test_all_that_happens_to_bookings_and_slots_is_a_message(hooks: Webhoo
         third = await site.insert_slot(2)
         await move(services, request(other_id, held, organizer), third)
         await hooks.until("booking.moved")
-        await editing.edit(services, other_id, SlotPatch(title="Judo"), organizer.user_id)
+        await editing.edit(services, other_id, build_patch(title="Judo"), organizer.user_id)
         await hooks.until("slot.edited")
         await editing.cancel(services, slot_id, organizer.user_id)
         await hooks.until("slot.cancelled", "waitlist.left")

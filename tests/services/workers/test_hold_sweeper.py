@@ -12,7 +12,6 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.decision import BookingChangeRequest, LoadedState
 from slotlock.domain.booking.rules.booking_changes import confirm
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -22,6 +21,7 @@ from slotlock.services.booking import book, waitlist
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
+from tests.support.domain.builders import build_patch
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.scenario import ModelScenario
 from tests.support.model.service_pair import ServicePair, open_service_pair
@@ -286,7 +286,7 @@ def test_the_waitlist_of_a_moved_slot_ends_at_the_new_start(pair: ServicePair) -
     slot_id = add_waitlist(pair, 1)
     services, organizer = pair.services[0], pair.organizer
     start = pair.clock.now + timedelta(hours=3)
-    patch = SlotPatch(start=start, end=start + timedelta(hours=1))
+    patch = build_patch(start=start, end=start + timedelta(hours=1))
     pair.runner.run(editing.edit(services, slot_id, patch, organizer.user_id))
     sweep_after(pair, timedelta(hours=2))
     assert waitlist_length(pair, slot_id) == 1

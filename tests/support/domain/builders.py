@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 from slotlock.domain.booking.booking import (
     Booking,
@@ -18,7 +19,7 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest, book
-from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
+from slotlock.domain.booking.slot import Slot, SlotKind, SlotSettings, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import (
     NO_CONTEXTS,
@@ -28,6 +29,7 @@ from slotlock.domain.booking.user_contexts import (
 )
 from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.slots.slot_patch import NO_SETTINGS, SlotDraft, SlotPatch
 from slotlock.domain.users.user import Caller, Role, UserId
 from tests.support.domain.decisions import decide
 
@@ -178,3 +180,29 @@ def roster_of(
     )
     rows = tuple(RosterRow(slot, booking, name) for name in names)
     return Roster(slot, NOW, rows, (), PlaceCounts())
+
+
+_SETTINGS = {field.name for field in fields(SlotSettings)}
+
+
+def build_draft(
+    title: str,
+    start: datetime | None,
+    end: datetime | None,
+    time_zone: str = "UTC",
+    capacity: int = 1,
+    location: str | None = None,
+    kind: SlotKind = SlotKind.COURSE,
+    published: bool = True,
+    **others: Any,
+) -> SlotDraft:
+    """Return a draft; `others` are settings of the slot or fields of the draft."""
+    more = {name: others.pop(name) for name in _SETTINGS & others.keys()}
+    settings = SlotSettings(title, time_zone, capacity, location, kind, **more)
+    return SlotDraft(settings, start, end, published, **others)
+
+
+def build_patch(**changes: Any) -> SlotPatch:
+    """Return new values of settings of a slot and of other fields of the patch."""
+    given = {name: changes.pop(name) for name in _SETTINGS & changes.keys()}
+    return SlotPatch(replace(NO_SETTINGS, **given), frozenset(given), **changes)

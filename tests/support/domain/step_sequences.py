@@ -22,9 +22,8 @@ from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS
 from slotlock.domain.slots.editing import cancel_slot, edit
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller, Role, UserId
-from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.builders import NOW, build_patch, build_slot
 from tests.support.domain.decisions import as_written, decide, expire_and_promote
 
 USER_IDS = tuple(UserId(f"{number:024x}") for number in range(6))
@@ -74,12 +73,12 @@ ACTIONS: dict[str, Callable[[SlotState, Step, datetime], tuple[SlotState, Any]]]
     "confirm": lambda slot, step, now: decide(confirm, slot, step.change_request(slot), now),
     "extend": lambda slot, step, now: decide(extend, slot, step.change_request(slot), now),
     "cancel": lambda slot, step, now: decide(cancel, slot, step.change_request(slot), now),
-    "resize": lambda slot, step, now: decide(edit, slot, SlotPatch(capacity=step.number), now),
+    "resize": lambda slot, step, now: decide(edit, slot, build_patch(capacity=step.number), now),
     "rename": lambda slot, step, now: decide(
-        edit, slot, SlotPatch(title=f"$yoga {step.number}"), now
+        edit, slot, build_patch(title=f"$yoga {step.number}"), now
     ),
     "put off": lambda slot, _step, now: decide(
-        edit, slot, SlotPatch(start=slot.slot.start + timedelta(minutes=9)), now
+        edit, slot, build_patch(start=slot.slot.start + timedelta(minutes=9)), now
     ),
     "call off": lambda slot, _step, now: decide(cancel_slot, slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),

@@ -9,8 +9,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.slots.slot_outcomes import SlotSaved
-from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.services.slots import editing, viewer_queries
+from tests.support.domain.builders import build_draft
 from tests.support.model.booking_model import BookingModel
 from tests.support.model.execution import execute_operation, normalize_outcome, record_tokens
 from tests.support.model.linearizability import (
@@ -69,7 +69,7 @@ class ModelChecker:
     def add_slot(self, shape: SlotShape) -> str:
         """Create a slot in the services and in the model."""
         start = self.now + timedelta(minutes=shape.starts_in_minutes)
-        draft = SlotDraft(
+        draft = build_draft(
             title="A slot",
             start=start,
             end=start + timedelta(hours=1),

@@ -13,7 +13,6 @@ from slotlock.domain.booking.booking_outcomes import (
 )
 from slotlock.domain.booking.decision import BookingChangeRequest, CommandResult
 from slotlock.domain.booking.rules.booking_changes import cancel, confirm, extend
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.teams.team import Team, TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, UserId
@@ -23,6 +22,7 @@ from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
+from tests.support.domain.builders import build_patch
 from tests.support.model.operations import (
     MORNING,
     NormalizedEntry,
@@ -116,9 +116,9 @@ async def _execute_edit(pair: ServicePair, service_index: int, operation: Planne
         return await editing.cancel(services, slot_id, caller_id)
     start = MORNING + timedelta(minutes=operation.number)
     if operation.kind == "postpone":
-        changes = SlotPatch(start=start, end=start + timedelta(hours=1), allow_past=True)
+        changes = build_patch(start=start, end=start + timedelta(hours=1), allow_past=True)
     else:
-        changes = SlotPatch(capacity=operation.number)
+        changes = build_patch(capacity=operation.number)
     return await editing.edit(services, slot_id, changes, caller_id)
 
 

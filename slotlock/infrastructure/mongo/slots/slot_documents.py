@@ -42,6 +42,7 @@ from slotlock.domain.booking.slot import (
     Slot,
     SlotCancellation,
     SlotKind,
+    SlotSettings,
     SlotStatus,
 )
 from slotlock.domain.booking.slot_state import SlotState
@@ -162,30 +163,30 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
     group_limits, meetings, series = find("groupLimits"), find("meetings"), find("series")
     admission, resource = find("admission", SlotAdmission.ANY), find("resource")
     slot = Slot(
-        slot_id,
         document["title"],
-        document["start"],
-        document["end"],
         document["timeZone"],
         document["capacity"],
         document["location"],
         _to_kind(document["kind"]),
-        _to_status(document["status"]),
         find("holdMinutes", 5),
         find("cancelCutoffMinutes", 0),
         find("waitlistCapacity", 100),
         find("waitlistOfferMinutes"),
         find("choiceGroup"),
-        _to_cancellation(cancellation) if cancellation else None,
-        to_terms(terms) if terms else None,
-        to_group_limits(group_limits) if group_limits else (),
-        _to_meetings(meetings) if meetings else (),
-        resource[0] if type(resource) is list else resource,
-        _to_series_id(series) if series else None,
-        find("revision", 0),
-        find("revisedAt"),
         _to_admission(admission),
-        tuple(resource) if type(resource) is list else (),
+        id=slot_id,
+        start=document["start"],
+        end=document["end"],
+        status=_to_status(document["status"]),
+        cancellation=_to_cancellation(cancellation) if cancellation else None,
+        terms=to_terms(terms) if terms else None,
+        group_limits=to_group_limits(group_limits) if group_limits else (),
+        meetings=_to_meetings(meetings) if meetings else (),
+        resource=resource[0] if type(resource) is list else resource,
+        series_id=_to_series_id(series) if series else None,
+        revision=find("revision", 0),
+        revised_at=find("revisedAt"),
+        several_resources=tuple(resource) if type(resource) is list else (),
     )
     for name, stored_name, convert in _LATER_FACTS:
         if stored_name in document:
@@ -297,10 +298,10 @@ _TO_STORED: dict[str, Callable[[Any], Any]] = {
     "several_resources": list,
     "series_id": ObjectId,
 }
-_NAMES = [each.name for each in fields(Slot)]
+_NAMES = [each.name for each in fields(SlotSettings)]
 # What is declared after the facts that `_to_slot` names.
 _LATER_FACTS = [
     (each.name, each.stored_name, FROM_STORED.get(each.name))
     for each in SLOT_FACTS
-    if _NAMES.index(each.name) > _NAMES.index("several_resources")
+    if _NAMES.index(each.name) > _NAMES.index("admission")
 ]

@@ -82,11 +82,11 @@ def state(number: int) -> SlotState:
 def slot(slot_id: SlotId) -> Slot:
     """Return a slot in which every field has a value that is not its default."""
     return Slot(
-        slot_id,
         "Yoga 瑜伽",
-        NOW,
-        NOW + timedelta(hours=2),
         "Europe/Berlin",
+        id=slot_id,
+        start=NOW,
+        end=NOW + timedelta(hours=2),
         capacity=3,
         location="Room 5",
         kind=SlotKind.COURSE,

@@ -19,7 +19,6 @@ from slotlock.domain.booking.rules.booking_changes import (
 from slotlock.domain.booking.rules.waitlist import join
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.slots.editing import edit
-from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.idempotency.codec import TYPE_FIELD, VALUE_FIELD
@@ -31,7 +30,7 @@ from slotlock.infrastructure.mongo.idempotency.records import (
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.write_set import CommitResult, WriteSet
 from slotlock.services.commands.slot_redaction import redacted_slots
-from tests.support.domain.builders import NOW, build_slot, change_request, with_facts
+from tests.support.domain.builders import NOW, build_patch, build_slot, change_request, with_facts
 from tests.support.domain.decisions import decide, decide_all, decide_move, expire_and_promote
 from tests.support.stores.slot_store import ADA, BEN, ORGANIZER, SlotStore, booking_update
 
@@ -105,7 +104,7 @@ def _accepted_records() -> Iterator[IdempotencyRecord]:
     full = both[definite.id]
     entry = WaitlistEntry(new_waitlist_entry_id(), full.id, ORGANIZER, NOW)
     waiting, _ = decide(join, full, entry, NOW)
-    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), SlotPatch(capacity=3), NOW)
+    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), build_patch(capacity=3), NOW)
     offered = expire_and_promote(larger, LATER)  # a booking that the system made
     command = organizer_request(offered.bookings[-1])
     accepted, confirmed = decide(confirm, offered, command, LATER)
