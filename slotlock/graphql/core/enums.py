@@ -94,6 +94,7 @@ _register_enum(
     DRAWN="The seed is fixed, and with it the result. Organizers see it.",
     PUBLISHED="Everybody sees the result. The places are booked, and then what is left is open.",
     SUPERSEDED="Another draw has replaced it. Its record stays public.",
+    CANCELLED="Its campaign was deleted before the publication.",
 )
 _register_enum(
     DrawMethod,

@@ -393,10 +393,10 @@ async def find_draw_result(
 ) -> ExplainedResult | None:
     """Return the result of a user in the latest closed draw in which they have an entry.
 
-    A draw that was replaced has no result.
+    A draw that was replaced or called off has no result.
     """
     for draw in await services.draws.find_all(campaign_id):
-        if draw.state is not DrawState.SUPERSEDED:
+        if draw.is_active or draw.state is DrawState.PUBLISHED:
             own = await explain_result(services, draw, user_id)
             if own is not None:
                 return own

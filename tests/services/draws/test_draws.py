@@ -820,7 +820,7 @@ def test_a_result_and_its_record_outlive_further_draws_the_slots_and_the_campaig
         shown = before if is_shown else (before[0], [])
         assert result_and_record(scene, old.id, viewer) == shown
     states = [each.state for each in scene.run(repository.find_all(scene.services.draws, where))]
-    assert states == [DrawState.COLLECTING, DrawState.SUPERSEDED, DrawState.PUBLISHED]
+    assert states == [DrawState.CANCELLED, DrawState.SUPERSEDED, DrawState.PUBLISHED]
 
 
 @pytest.mark.parametrize("wishes_of", ["the draw", "the campaign"])
