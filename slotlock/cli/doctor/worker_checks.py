@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from bson import ObjectId
 
 from slotlock.cli.doctor.finding import Finding, ok, warning
+from slotlock.domain.draws.draw import SHOWN_FAILURES
 from slotlock.domain.notifications.webhooks import Webhook
 from slotlock.domain.users.user import Role, User
 from slotlock.infrastructure.mongo.client import Database
@@ -49,11 +50,18 @@ async def _check_entries(database: Database) -> Finding:
 
 
 async def _check_draws(database: Database, now: datetime) -> Finding:
-    query = {"dueAt": {"$lte": now - MAX_DRAW_AGE}}
-    found = await database["draws"].find(query, {"campaign": 1}, sort=[("dueAt", 1)]).to_list()
+    waits, fails = {"dueAt": {"$lte": now - MAX_DRAW_AGE}}, {"failures": {"$gte": SHOWN_FAILURES}}
+    query, fields = {"$or": [waits, fails]}, {"campaign": 1, "problem": 1}
+    found = await database["draws"].find(query, fields, sort=[("dueAt", 1)]).to_list()
     if not found:
         return ok("draws", "none waits for a worker")
-    names = _named([f"draw {each['_id']} of campaign_{each['campaign']}" for each in found])
+    names = _named(
+        [
+            f"draw {each['_id']} of campaign_{each['campaign']}"
+            + (f" ({each['problem']})" if "problem" in each else "")
+            for each in found
+        ]
+    )
     advice = "the log of the worker says why; does `slotlock worker` run?"
     return warning("draws", f"{names}: no worker could go on", advice)
 

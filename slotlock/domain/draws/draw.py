@@ -1,4 +1,4 @@
-"""Draws as organizers conduct them: collecting, closed, drawn, published or superseded.
+"""Draws as organizers conduct them: collecting, closed, drawn, and published or called off.
 
 Every step is an act that is recorded with its time and organizer. No act is ever undone.
 """
@@ -31,6 +31,11 @@ NOTED_SETTINGS = {
 }
 # How long a draw that replaces another one collects wishes at least.
 REOPENED_FOR = timedelta(days=1)
+# A worker that cannot go on with a draw tries it again after this time, then twice as long each.
+FIRST_RETRY = timedelta(seconds=5)
+MAX_RETRY = timedelta(minutes=10)
+# From this failure on, organizers and `slotlock doctor` see the problem.
+SHOWN_FAILURES = 3
 MAX_WISHES = 50
 MAX_SEED_LENGTH = 500
 MAX_REASON_LENGTH = 500
@@ -48,6 +53,7 @@ class DrawState(DescribedEnum):
         "Everybody sees the result. The places are booked, and then what is left is open.",
     )
     SUPERSEDED = "superseded", "Another draw has replaced it. Its record stays public."
+    CANCELLED = "cancelled", "Its campaign was deleted before the publication."
 
 
 @value_object
@@ -83,6 +89,7 @@ class Draw:
     `is_written` says whether all that follows a publication is done: every place is booked, or
     recorded as not booked, waiting lists are joined, mails are queued, and the campaign is open.
     `supersedes` is the draw before this one in the campaign, replaced or published.
+    `failures` says how often in a row a worker could not go on, and `problem` why the last time.
     """
 
     id: DrawId
@@ -94,6 +101,8 @@ class Draw:
     seed: Seed | None = None
     is_written: bool = False
     supersedes: DrawId | None = None
+    failures: int = 0
+    problem: str | None = None
 
     @property
     def state(self) -> DrawState:
@@ -102,7 +111,10 @@ class Draw:
 
     @property
     def due_at(self) -> datetime | None:
-        """When a worker has to go on: to close the wishes, or to finish the last act."""
+        """When a worker has to go on: to close the wishes, or to finish the last act.
+
+        A failure defers it, until the draw changes.
+        """
         if self.state is DrawState.COLLECTING:
             return self.settings.wishes_until
         is_closing = self.state is DrawState.CLOSED and self.root is None
@@ -117,12 +129,17 @@ class Draw:
     @property
     def is_over(self) -> bool:
         """Whether a further draw may open: the server does nothing more for this one."""
-        return self.is_written or self.state is DrawState.SUPERSEDED
+        return self.is_written or self.state in (DrawState.SUPERSEDED, DrawState.CANCELLED)
 
     @property
     def is_public(self) -> bool:
         """Whether everybody sees its seed and result."""
-        return self.state in (DrawState.PUBLISHED, DrawState.SUPERSEDED)
+        return self.state in (DrawState.PUBLISHED, DrawState.SUPERSEDED, DrawState.CANCELLED)
+
+    @property
+    def shown_problem(self) -> str | None:
+        """Why a worker cannot go on, once it has failed some times in a row."""
+        return self.problem if self.failures >= SHOWN_FAILURES else None
 
     def accepts_wishes_at(self, now: datetime) -> bool:
         """Return whether users may enter wishes."""
@@ -293,7 +310,12 @@ def _with_act(
 
 
 def _changed(draw: Draw) -> Draw:
-    return replace(draw, version=draw.version + 1)
+    return replace(draw, version=draw.version + 1, failures=0, problem=None)
+
+
+def retry_delay(failures: int) -> timedelta:
+    """Return how long a draw waits after so many failures in a row."""
+    return min(FIRST_RETRY * (1 << min(failures - 1, 7)), MAX_RETRY)
 
 
 _NOTED_STATES = {

@@ -115,6 +115,15 @@ class Draw:
         is_shown = self._draw.is_public or (viewer is not None and viewer.is_organizer)
         return DrawSeed.from_domain(seed) if seed and is_shown else None
 
+    @field(
+        description="Why the server cannot go on with the draw, after it has failed three times: "
+        "the name of a refusal or error. It tries again every 10 minutes at least. Null otherwise, "
+        "and for members."
+    )
+    def problem(self, info: Info) -> str | None:
+        viewer = info.context.viewer
+        return self._draw.shown_problem if viewer and viewer.is_organizer else None
+
     @field(description="The steps of the draw, the first one first.")
     def acts(self) -> list[DrawAct]:
         return [DrawAct.from_domain(act) for act in self._draw.acts]

@@ -84,12 +84,9 @@ async def configure_draw(
     From now on nobody but organizers books in the campaign.
     """
     for _ in attempts():
-        campaign = await services.campaigns.find(campaign_id)
-        if campaign is None:
-            return DrawNotFound(campaign_id)
         now = services.now()
-        if problem := validate_settings(settings, campaign.terms.closes_at, now):
-            return problem
+        if refusal := await _validate(services, campaign_id, settings):
+            return refusal
         before = await services.draws.find_latest(campaign_id)
         after = None if before is None or before.is_over else configure(before, settings)
         if after is not None and not isinstance(after, Draw):
@@ -104,6 +101,15 @@ async def configure_draw(
         if is_saved:
             return after
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def _validate(
+    services: Services, campaign_id: CampaignId, settings: DrawSettings
+) -> DrawRefusal | None:
+    campaign = await services.campaigns.find(campaign_id)
+    if campaign is None:
+        return DrawNotFound(campaign_id)
+    return validate_settings(settings, campaign.terms.closes_at, services.now())
 
 
 async def _admit_by_draw(
@@ -349,16 +355,19 @@ async def supersede_draw(
             return DrawNotFound(campaign_id)
         if await _has_replaced(services, before):
             return before  # repeated
-        now, old = services.now(), before
-        if before.state is not DrawState.SUPERSEDED:
-            after = supersede(before, reason, caller.user_id, now)
-            if not isinstance(after, Draw):
-                return after
-            note = note_draw_change(before, after, caller.user_id, now)
-            if not await services.draws.update(before, after, note):
-                continue
-            old = after
+        now = services.now()
+        is_repeated = before.state is DrawState.SUPERSEDED
+        old = before if is_repeated else supersede(before, reason, caller.user_id, now)
+        if not isinstance(old, Draw):
+            return old
         settings = reopened(old.settings, now)
+        if refusal := await _validate(services, campaign_id, settings):
+            return refusal
+        if refusal := await _admit_by_draw(services, campaign_id, caller.user_id):
+            return refusal
+        note = note_draw_change(before, old, caller.user_id, now)
+        if not is_repeated and not await services.draws.update(before, old, note):
+            continue
         new, is_saved = await _open(services, caller, campaign_id, settings, old)
         if is_saved:
             return new
@@ -393,10 +402,10 @@ async def find_draw_result(
 ) -> ExplainedResult | None:
     """Return the result of a user in the latest closed draw in which they have an entry.
 
-    A draw that was replaced has no result.
+    A draw that was replaced or called off has no result.
     """
     for draw in await services.draws.find_all(campaign_id):
-        if draw.state is not DrawState.SUPERSEDED:
+        if draw.is_active or draw.state is DrawState.PUBLISHED:
             own = await explain_result(services, draw, user_id)
             if own is not None:
                 return own

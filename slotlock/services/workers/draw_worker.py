@@ -1,8 +1,8 @@
 """Goes on with draws: closes wishes at their time, and does what follows a closing or publication.
 
 One process at a time does it. All of it can be repeated, so that another process goes on where one
-died, and two at once lead to the same. A draw that fails is tried again later, and holds up no
-other; `slotlock doctor` names it.
+died, and two at once lead to the same. A draw that fails is deferred, and holds up no other; after
+some failures `slotlock doctor` and `Draw.problem` name it.
 """
 
 import asyncio
@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 from slotlock.domain.draws.basis import DrawId
-from slotlock.domain.draws.draw import Draw, DrawState, close
+from slotlock.domain.draws.draw import Draw, DrawState, close, retry_delay
 from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.draws.draw_repository import DueDraw
 from slotlock.infrastructure.redis.keys import DRAW_WORKER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.tasks import FailingItems, cancel_and_wait, wait_for_event
+from slotlock.infrastructure.tasks import cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
 from slotlock.services.draws.draws import store_basis
 from slotlock.services.draws.publication import finish_publication
@@ -41,53 +42,57 @@ async def draw_worker(services: Services, lease_locks: Locks) -> AsyncIterator[N
 
 
 async def _work_forever(services: Services, lease_locks: Locks) -> None:
-    failing = FailingItems()
     while True:
         changed = services.draws.changed.next
         try:
-            pause_s = await _advance_due(services, lease_locks, failing)
+            pause_s = await _advance_due(services, lease_locks)
         except Exception as error:  # it is tried again
             log.warning("could not read draws", exc_info=None if is_unavailable(error) else error)
             pause_s = BACKOFF_S
         await wait_for_event(changed, pause_s)
 
 
-async def _advance_due(services: Services, lease_locks: Locks, failing: FailingItems) -> float:
+async def _advance_due(services: Services, lease_locks: Locks) -> float:
     """Go on with what is due, and return after how many seconds to look again."""
     pause_s, now = random.uniform(*IDLE_INTERVAL_S), services.now()  # noqa: S311 - no secret
-    until = now + timedelta(seconds=pause_s)
-    due_at = min(
-        (await services.draws.find_due(until, failing.waiting(now))).values(), default=None
-    )
-    if due_at is None:
+    due = await services.draws.find_due(now + timedelta(seconds=pause_s))
+    if not due:
         return pause_s
-    if due_at > now:
-        return (due_at - now).total_seconds()
+    if due[0].due_at > now:
+        return (due[0].due_at - now).total_seconds()
     lease = await lease_locks.acquire(DRAW_WORKER_LOCK)
     if lease is not None:
         try:
-            await advance_draws(services, failing)
+            await advance_draws(services)
         finally:
             await lease_locks.release(lease)
     return INTERVAL_S
 
 
-async def advance_draws(services: Services, failing: FailingItems | None = None) -> None:
-    """Go on with the draws that are due, except for those that failed. Raises: PyMongoError."""
-    failing, now = failing or FailingItems(), services.now()
-    for draw_id in await services.draws.find_due(now, failing.waiting(now)):
+async def advance_draws(services: Services) -> None:
+    """Go on with the draws that are due, and defer those with which that fails.
+
+    Raises: PyMongoError.
+    """
+    for due in await services.draws.find_due(services.now()):
         try:
-            problem, error = await _advance(services, draw_id), None
+            problem, error = await _advance(services, due.id), None
         except Exception as raised:
             if is_unavailable(raised):
                 raise
             problem, error = type(raised).__name__, raised
-        if problem is None:
-            failing.remove(draw_id)
-            continue
-        delay_s = failing.add(draw_id, now).total_seconds()
+        if problem is not None:
+            await _defer(services, due, problem, error)
+
+
+async def _defer(services: Services, due: DueDraw, problem: str, error: Exception | None) -> None:
+    """Let a draw wait, and log it unless it waits as long as before."""
+    failures, now = due.failures + 1, services.now()
+    delay = retry_delay(failures)
+    await services.draws.defer(due.id, failures, problem, now, now + delay)
+    if failures == 1 or delay > retry_delay(due.failures):
         message = "could not go on with draw %s, again in %d s: %s"
-        log.warning(message, draw_id, delay_s, problem, exc_info=error)
+        log.warning(message, due.id, delay.total_seconds(), problem, exc_info=error)
 
 
 async def _advance(services: Services, draw_id: DrawId) -> str | None:
@@ -96,7 +101,7 @@ async def _advance(services: Services, draw_id: DrawId) -> str | None:
     if draw is None:
         return None
     if await services.campaigns.find(draw.campaign_id) is None:
-        await services.draws.end(draw_id)
+        await services.draws.end(draw.campaign_id, services.now())
         return None
     if draw.state is DrawState.COLLECTING and not await _close_due(services, draw):
         return None
@@ -107,7 +112,7 @@ async def _advance(services: Services, draw_id: DrawId) -> str | None:
     after = await services.draws.find(draw_id)
     if after is None or after.due_at is None or after.due_at > services.now():
         return None
-    return type(outcome).__name__
+    return type(outcome).__name__ if outcome else "unfinished"
 
 
 async def _close_due(services: Services, draw: Draw) -> bool:

@@ -207,8 +207,13 @@ def test_what_workers_cannot_read_or_go_on_with_is_a_warning_that_names_it(
             {"_id": minutes, "campaign": 7, "dueAt": now - timedelta(minutes=minutes)}
             for minutes in (0, 11, 12, 13, 14)
         ]
+        later = {"campaign": 9, "dueAt": now + timedelta(hours=1), "problem": "TypeError"}
+        failing = [{"_id": f"f{count}", **later, "failures": count} for count in (2, 3)]
         database["draws"].insert_many([*draws, {"campaign": 8}])
         found = examine(capsys, exit_code=1)  # there are no indexes
+        database["draws"].delete_many({})
+        database["draws"].insert_many(failing)
+        found_failing = examine(capsys, exit_code=1)
         client.drop_database(database)
     assert found["outbox reader"].startswith(
         f"warning it could not read slot_{now.day} (KeyError());"
@@ -216,6 +221,8 @@ def test_what_workers_cannot_read_or_go_on_with_is_a_warning_that_names_it(
     assert found["outbox entries"].startswith("warning now (cannot be read: KeyError());")
     names = ", ".join(f"draw {minutes} of campaign_7" for minutes in (14, 13, 12))
     assert found["draws"].startswith(f"warning {names} and 1 more: no worker could go on;")
+    named = "warning draw f3 of campaign_9 (TypeError): no worker could go on;"
+    assert found_failing["draws"].startswith(named)
 
 
 def test_webhooks_that_cannot_be_read_or_whose_creators_may_not_create_them_are_named(

@@ -19,6 +19,7 @@ from slotlock.domain.draws.closing import (
 )
 from slotlock.domain.draws.draw import (
     Draw,
+    DrawAct,
     DrawSettings,
     DrawState,
     WrongDrawState,
@@ -65,6 +66,8 @@ def draw_in(state: DrawState) -> Draw:
         assert isinstance(draw, Draw)
         draw = supersede(draw, "a reason", OLGA, NOW)
     assert isinstance(draw, Draw)
+    if state is DrawState.CANCELLED:
+        draw = replace(draw, acts=(*draw.acts, DrawAct(NOW, OLGA, state)))
     assert draw.state is state
     return draw
 
@@ -87,6 +90,7 @@ def test_each_act_is_possible_in_its_states_and_repeating_it_changes_nothing(
         DrawState.DRAWN: {"draw", "publish", "supersede"},
         DrawState.PUBLISHED: {"publish"},
         DrawState.SUPERSEDED: set(),
+        DrawState.CANCELLED: set(),
     }
     assert {name for name, after in acts.items() if isinstance(after, Draw)} == possible[state]
     same = {name for name, after in acts.items() if after == draw}

@@ -1,9 +1,12 @@
 """The draw of a campaign over HTTP: wishes, closing, preview, publication and explanations."""
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
+from bson import ObjectId
+from pymongo import MongoClient
 
 from slotlock.domain.draws.record import verify
 from tests.support.clients.booking_client import BookingClient
@@ -28,6 +31,7 @@ from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
 from tests.support.clients.fixtures import Three
 
 UNPUBLISH = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
+PROBLEM = "query($id: ID!) { draw(campaignId: $id) { problem } }"
 DRAW_BY_ID = "query($id: ID!) { drawById(drawId: $id) { state } }"
 RESULT_IN = """query($id: ID!, $user: ID!) { drawById(drawId: $id) {
   result(userId: $user) { leaf } } }"""
@@ -195,6 +199,19 @@ async def test_a_further_draw_hides_no_earlier_one_and_names_it(
     assert of_ada["result"]["leaf"] == own["leaf"]
     refused = await ada.send(RESULT_IN, id=old, user=user)
     assert refused["errors"][0]["extensions"]["code"] == "FORBIDDEN"
+
+
+async def test_organizers_see_why_the_server_cannot_go_on_from_the_third_failure_on(
+    scene: DrawScene, mongo_url: str
+) -> None:
+    await scene.open()
+    for failures, shown in ((2, None), (3, "CampaignBusy")):
+        with closing(MongoClient[Json](mongo_url)) as client:
+            failing = {"$set": {"failures": failures, "problem": "CampaignBusy"}}
+            of_campaign = {"campaign": ObjectId(scene.campaign[-24:])}
+            client.get_default_database()["draws"].update_one(of_campaign, failing)
+        assert (await scene.read(scene.organizer, PROBLEM))["problem"] == shown
+        assert (await scene.read(scene.members[0], PROBLEM))["problem"] is None
 
 
 async def test_wrong_input_gets_a_clear_answer(scene: DrawScene) -> None:

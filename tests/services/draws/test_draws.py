@@ -820,7 +820,7 @@ def test_a_result_and_its_record_outlive_further_draws_the_slots_and_the_campaig
         shown = before if is_shown else (before[0], [])
         assert result_and_record(scene, old.id, viewer) == shown
     states = [each.state for each in scene.run(repository.find_all(scene.services.draws, where))]
-    assert states == [DrawState.COLLECTING, DrawState.SUPERSEDED, DrawState.PUBLISHED]
+    assert states == [DrawState.CANCELLED, DrawState.SUPERSEDED, DrawState.PUBLISHED]
 
 
 @pytest.mark.parametrize("wishes_of", ["the draw", "the campaign"])
@@ -934,6 +934,52 @@ def test_a_draw_that_replaces_another_one_starts_with_its_wishes_and_new_pseudon
     others, again = members_and_wishes()
     assert again == ranked
     assert len(others | pseudonyms) == 2 * 6
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_a_draw_is_replaced_only_if_another_one_can_open(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    services, where, by = scene.services, scene.campaign_id, scene.organizer
+    now = scene.pair.clock()
+    settings = DrawSettings(DrawMethod.ROUNDS, now + HOUR, leftovers_open_at=now + 5 * DAY)
+    assert isinstance(scene.run(draws.configure_draw(services, by, where, settings)), Draw)
+    closed = scene.close()
+
+    def supersede() -> object:
+        return scene.run(draws.supersede_draw(services, by, where, "a reason"))
+
+    def edit(**fields: Any) -> None:
+        patch = CampaignPatch(**fields)
+        edited = scene.run(campaigns.edit(services, where, patch, by.user_id))
+        assert isinstance(edited, CampaignSaved)
+
+    async def skip(*_: object) -> None:
+        return None
+
+    async def lose(*_: object) -> bool:
+        return False
+
+    edit(closes_at=now + 5 * DAY, admission=SlotAdmission.ANY)
+    with monkeypatch.context() as patch:
+        if not is_guarded:
+            patch.setattr(draws, "_validate", skip)
+            patch.setattr(draws, "_admit_by_draw", skip)
+        patch.setattr(type(services.campaigns), "update", lose)
+        late = supersede()
+        if not is_guarded:
+            assert isinstance(late, Draw)
+            assert scene.is_open_to_all()
+            return
+        assert isinstance(late, InvalidInput)
+        assert [each.field for each in late.problems] == ["leftoversOpenAt"]
+    edit(closes_at=now + 6 * DAY)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(services.campaigns), "update", lose)
+        assert isinstance(supersede(), CampaignBusy)
+    assert scene.run(services.draws.find_all(where)) == [closed]
+    assert isinstance(supersede(), Draw)
+    assert not scene.is_open_to_all()
 
 
 @dataclass

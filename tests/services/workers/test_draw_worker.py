@@ -1,19 +1,24 @@
 """The worker of draws goes on with each draw, whatever becomes of the others."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.campaigns.campaign import CampaignDeleted, CampaignDraft, CampaignSaved
+from slotlock.domain.campaigns.campaign import (
+    CampaignBusy,
+    CampaignDeleted,
+    CampaignDraft,
+    CampaignSaved,
+)
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId, DrawMethod
-from slotlock.domain.draws.draw import Draw, DrawSettings
-from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DUE
-from slotlock.infrastructure.tasks import FIRST_DELAY, MAX_DELAY, FailingItems
+from slotlock.domain.draws.draw import Draw, DrawSettings, DrawState
+from slotlock.infrastructure.mongo.campaigns import campaign_repository
+from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DUE, DueDraw
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.draws import draws
@@ -21,7 +26,7 @@ from slotlock.services.workers import draw_worker
 from tests.support.notifications.mail_scene import MailScene, open_mail_scene
 from tests.support.polling import eventually
 
-HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=1)
+HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(milliseconds=1)
 
 
 @pytest.fixture
@@ -44,12 +49,18 @@ async def open_draw(scene: MailScene) -> tuple[DrawId, CampaignId]:
     return opened.id, campaign_id
 
 
+async def open_bad_draw(scene: MailScene) -> tuple[DrawId, CampaignId]:
+    """Open a draw that cannot be read any more."""
+    draw_id, campaign_id = await open_draw(scene)
+    damage = {"$set": {"settings": None}}
+    await scene.database["draws"].update_one({"_id": ObjectId(draw_id)}, damage)
+    return draw_id, campaign_id
+
+
 async def open_bad_draws(scene: MailScene) -> None:
     """Open more draws that cannot go on than a worker reads at once, and let their time pass."""
     for _ in range(MAX_DUE + 1):
-        damaged_id, _ = await open_draw(scene)
-        damage = {"$set": {"settings": None}}
-        await scene.database["draws"].update_one({"_id": ObjectId(damaged_id)}, damage)
+        await open_bad_draw(scene)
     scene.clock.advance(HOUR)
 
 
@@ -59,49 +70,149 @@ async def is_closed(scene: MailScene, draw_id: DrawId) -> bool:
     return draw is not None and draw.root is not None
 
 
+async def never_defer(*_: object) -> None:
+    """Leave a draw as it is, for a negative control."""
+
+
 @pytest.mark.parametrize("is_guarded", [True, False])
 async def test_draws_that_cannot_go_on_hold_up_no_other(
-    scene: MailScene,
-    is_guarded: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    scene: MailScene, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_guarded:
-        monkeypatch.setattr(FailingItems, "waiting", lambda *_: ())
+        monkeypatch.setattr(type(scene.services.draws), "defer", never_defer)
     await open_bad_draws(scene)
-    failing = FailingItems()
-    await draw_worker.advance_draws(scene.services, failing)
+    await draw_worker.advance_draws(scene.services)
     draw_id, _ = await open_draw(scene)
     scene.clock.advance(HOUR)
     for _ in range(3):
-        await draw_worker.advance_draws(scene.services, failing)
+        await draw_worker.advance_draws(scene.services)
     assert await is_closed(scene, draw_id) is is_guarded
 
 
-async def test_a_draw_that_cannot_go_on_is_logged_once_for_each_attempt(
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_draws_that_cannot_go_on_are_read_a_few_times_a_minute(
+    scene: MailScene, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each is tried after 0, 5, 15 and 35 s. The others are looks every 2 s, and after an attempt.
+    repository, reads, limit = type(scene.services.draws), list[str](), 4 * (MAX_DUE + 1) + 60
+
+    def count(name: str) -> None:
+        read = getattr(repository, name)
+
+        async def read_and_count(*arguments: Any) -> Any:
+            reads.append(name)
+            return await read(*arguments)
+
+        monkeypatch.setattr(repository, name, read_and_count)
+
+    count("find")
+    count("find_due")
+    if not is_guarded:
+        monkeypatch.setattr(repository, "defer", never_defer)
+    await open_bad_draws(scene)
+    reads.clear()
+    start = scene.clock.now
+    while scene.clock.now < start + MINUTE and len(reads) < limit:
+        pause_s = await draw_worker._advance_due(scene.services, scene.services.locks)
+        scene.clock.advance(timedelta(seconds=pause_s))
+    assert (len(reads) < limit) is is_guarded
+
+
+async def test_a_draw_waits_twice_as_long_after_each_failure_with_a_line_each_in_the_log(
     scene: MailScene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await open_bad_draws(scene)
-    failing, count = FailingItems(), MAX_DUE + 1
-    # The second attempt follows after 5 s, the third one after 10 s.
-    for seconds, attempts in ((0, 1), (5, 2), (5, 2), (5, 3)):
-        scene.clock.advance(timedelta(seconds=seconds))
-        for _ in range(3):
-            await draw_worker.advance_draws(scene.services, failing)
-        assert len(caplog.records) == attempts * count
+    """What it waits is stored: each attempt may be that of another process."""
+    draw_id, _ = await open_bad_draw(scene)
+    scene.clock.advance(HOUR)
+    for attempt, delay_s in enumerate((5, 10, 20, 40, 80, 160, 320, 600, 600, 600), start=1):
+        await draw_worker.advance_draws(scene.services)
+        await draw_worker.advance_draws(scene.services)
+        stored = await scene.database["draws"].find_one({"_id": ObjectId(draw_id)})
+        assert stored is not None
+        assert stored["failures"] == attempt
+        assert stored["dueAt"] == scene.clock.now + timedelta(seconds=delay_s)
+        scene.clock.advance(timedelta(seconds=delay_s) - MOMENT)
+        assert not await scene.services.draws.find_due(scene.clock.now)
+        scene.clock.advance(MOMENT)
+        assert len(caplog.records) == min(attempt, 8)
     assert "again in 5 s: TypeError" in caplog.text
 
 
-async def test_a_draw_whose_campaign_was_deleted_is_never_due_again(
-    scene: MailScene, caplog: pytest.LogCaptureFixture
+async def test_a_draw_that_goes_on_again_has_no_problem_any_more(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, campaign_id = await open_draw(scene)
-    deleted = await campaigns.delete(scene.services, campaign_id, scene.organizer.user_id)
-    assert isinstance(deleted, CampaignDeleted)
+    """Its problem is shown from the third failure on."""
+    draw_id, _ = await open_draw(scene)
     scene.clock.advance(HOUR)
-    assert await scene.services.draws.find_due(scene.clock.now)
+
+    async def refuse(*_: object) -> CampaignBusy:
+        return CampaignBusy(1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(draw_worker, "store_basis", refuse)
+        for shown in (None, None, "CampaignBusy", "CampaignBusy"):
+            await draw_worker.advance_draws(scene.services)
+            failing = await scene.services.draws.find(draw_id)
+            assert failing is not None
+            assert (failing.state, failing.shown_problem) == (DrawState.CLOSED, shown)
+            scene.clock.advance(MINUTE)
     await draw_worker.advance_draws(scene.services)
+    closed = await scene.services.draws.find(draw_id)
+    assert closed is not None
+    assert (closed.root is None, closed.failures, closed.problem) == (False, 0, None)
     assert not await scene.services.draws.find_due(scene.clock.now)
-    assert not caplog.records
+
+
+async def test_a_failure_defers_no_draw_that_was_extended_meanwhile(scene: MailScene) -> None:
+    draw_id, campaign_id = await open_draw(scene)
+    scene.clock.advance(HOUR)
+    now, until = scene.clock.now, scene.clock.now + HOUR
+    settings = DrawSettings(DrawMethod.ROUNDS, until)
+    await draws.configure_draw(scene.services, scene.organizer, campaign_id, settings)
+    await scene.services.draws.defer(draw_id, 1, "TypeError", now, now + MINUTE)
+    assert await scene.services.draws.find_due(until) == [DueDraw(draw_id, until, 0)]
+
+
+@pytest.mark.parametrize("ends_draws", [True, False])
+async def test_a_draw_ends_with_its_campaign(
+    scene: MailScene,
+    ends_draws: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also one that cannot be read, and one that was opened while the campaign was deleted."""
+    if not ends_draws:
+        monkeypatch.setattr(campaign_repository, "end_draws", never_defer)
+    (draw_id, campaign_id), (_, bad_id) = await open_draw(scene), await open_bad_draw(scene)
+    by = scene.organizer.user_id
+    for each in (campaign_id, bad_id):
+        assert isinstance(await campaigns.delete(scene.services, each, by), CampaignDeleted)
+    scene.clock.advance(HOUR)
+    assert (await scene.services.draws.find_due(scene.clock.now) == []) is ends_draws
+    await draw_worker.advance_draws(scene.services)
+    draw = await scene.services.draws.find(draw_id)
+    assert draw is not None
+    assert draw.state is DrawState.CANCELLED
+    assert draw.acts[-1].by == (by if ends_draws else None)
+    assert bool(caplog.records) is not ends_draws  # of the one that cannot be read
+    assert not draw.is_active
+    assert draw.is_over
+
+
+async def test_a_campaign_that_is_not_deleted_after_all_keeps_its_draw(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_id, campaign_id = await open_draw(scene)
+    before = await scene.services.draws.find(draw_id)
+
+    async def fail(*_: object) -> None:
+        raise KeyError("a failed write")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign_repository, "insert_notes", fail)
+        with pytest.raises(KeyError):
+            await campaigns.delete(scene.services, campaign_id, scene.organizer.user_id)
+    assert await scene.services.draws.find(draw_id) == before
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
@@ -122,7 +233,7 @@ async def test_a_draw_that_is_extended_while_the_worker_is_busy_stays_open(
         draw = await draws.configure_draw(scene.services, scene.organizer, campaign_id, settings)
         assert isinstance(draw, Draw)
 
-    async def find_due_and_extend(*arguments: Any) -> dict[DrawId, datetime]:
+    async def find_due_and_extend(*arguments: Any) -> list[DueDraw]:
         due = await find_due(*arguments)
         await extend()
         return due
@@ -156,17 +267,3 @@ async def test_the_running_worker_goes_on_with_a_draw_after_those_that_cannot(
         draw_id, _ = await open_draw(scene)
         scene.clock.advance(HOUR)
         await eventually(lambda: is_closed(scene, draw_id), "the last draw is closed")
-
-
-def test_an_item_waits_twice_as_long_after_each_failure_and_not_after_a_success() -> None:
-    failing, now = FailingItems(), datetime(2026, 1, 1, tzinfo=UTC)
-    delays = []
-    for _ in range(12):
-        delays.append(failing.add("a", now))
-        now += delays[-1]
-        assert failing.waiting(now - MOMENT) == ["a"]
-        assert failing.waiting(now) == []
-    assert delays[:3] == [FIRST_DELAY, 2 * FIRST_DELAY, 4 * FIRST_DELAY]
-    assert delays[-2:] == [MAX_DELAY, MAX_DELAY]
-    failing.remove("a")
-    assert failing.add("a", now) == FIRST_DELAY

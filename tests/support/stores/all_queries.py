@@ -50,7 +50,7 @@ from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.sync_plan import plan_sync
 from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserFilter, UserId
 from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.draws.draw_repository import NotBooked
+from slotlock.infrastructure.mongo.draws.draw_repository import DueDraw, NotBooked
 from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.mongo.ids import (
@@ -269,8 +269,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await entries.count_by_slot(draw.id) == [SlotDemand(slot_id, 1, 1)]
     note = note_draw_change(None, draw, CLEO, now)
     assert await draws.insert(draw, note)
-    assert await draws.find_due(now) == {draw.id: draw.due_at}
-    assert await draws.find_due(now, [draw.id]) == {}
+    await draws.defer(draw.id, 1, "CampaignBusy", now, now)
+    assert await draws.find_due(now) == [DueDraw(draw.id, now, 1)]
     assert await draws.find_collecting([draw.id, new_draw_id()]) == [draw.id]
     terms = replace(build_terms(), campaign_id=campaign_id)
     slot, users = build_slot(1, id=slot_id, terms=terms), UserContexts({ADA: UserContext(ADA)})
@@ -291,7 +291,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.find_written(with_basis) == {slot_id}
     assert await draws.count_waitlisted(with_basis, slot_id) == 0
     assert await draws.find_not_booked(with_basis) == lost
-    await draws.end(draw.id)
+    await draws.end(campaign_id, now)
     assert await entries.delete(draw.id, ADA)
     for of_draws in ([draw.id], None):
         await entries.insert(draw, [own])

@@ -38,6 +38,7 @@ from slotlock.infrastructure.mongo.document_parts import (
     terms_to_document,
     to_terms,
 )
+from slotlock.infrastructure.mongo.draws.draw_repository import end_draws
 from slotlock.infrastructure.mongo.expressions import follows, page_by_time
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
@@ -146,7 +147,9 @@ class CampaignRepository:
 
     @limited
     async def delete(self, campaign: Campaign, note: AuditNote) -> bool:
-        """Delete a campaign with an audit note. Return False if it changed, or got a slot.
+        """Delete a campaign with an audit note, and end its draw.
+
+        Return False if it changed, or got a slot.
 
         A slot that is created meanwhile writes to the campaign, too: one of both fails.
         """
@@ -157,6 +160,7 @@ class CampaignRepository:
             if not result.deleted_count or await self._find_slot_id(campaign.id, session):
                 await session.abort_transaction()
                 return False
+            await end_draws(self._database, campaign.id, note.by, note.at, session)
             await insert_notes(self._database, [note], session)
             return True
 

@@ -2,7 +2,8 @@
 
     draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
             leftoversOpenAt, joinsWaitlists}, acts: [{at, by, state, reason}], version, root?,
-            rules?: {root: rules}, seed?: {text, source, byServer}, isWritten, supersedes?, dueAt?}
+            rules?: {root: rules}, seed?: {text, source, byServer}, isWritten, supersedes?, dueAt?,
+            failures?, problem?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
                  waitlisted?: how many users were admitted to the waiting list}
     draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
@@ -81,6 +82,15 @@ DRAW_INDEXES = (
 )
 NEWEST_FIRST = [("campaign", 1), ("active", -1), ("_id", -1)]
 UNIQUE_INDEXES = ("draws.active", "draw_slots.slot", "draw_entries.leaf")
+
+
+@value_object
+class DueDraw:
+    """A draw with which a worker has to go on, and how often in a row it could not."""
+
+    id: DrawId
+    due_at: datetime
+    failures: int
 
 
 @value_object
@@ -169,28 +179,39 @@ class DrawRepository:
         return _to_draw(found) if found else None
 
     @limited
-    async def find_due(
-        self, until: datetime, without: Sequence[str] = ()
-    ) -> dict[DrawId, datetime]:
-        """Return some of the draws with which a worker has to go on until then, and when.
-
-        The earliest is the first; those `without` are left out.
-        """
-        query = {"dueAt": {"$lte": until}, "_id": {"$nin": [ObjectId(each) for each in without]}}
-        found = self._draws.find(query, {"dueAt": 1}, sort=[("dueAt", 1)], limit=MAX_DUE)
-        return {DrawId(str(each["_id"])): each["dueAt"] async for each in found}
+    async def find_due(self, until: datetime) -> list[DueDraw]:
+        """Return some of the draws with which a worker has to go on until then, by time."""
+        query, fields = {"dueAt": {"$lte": until}}, {"dueAt": 1, "failures": 1}
+        found = self._draws.find(query, fields, sort=[("dueAt", 1)], limit=MAX_DUE)
+        return [
+            DueDraw(DrawId(str(each["_id"])), each["dueAt"], each.get("failures", 0))
+            async for each in found
+        ]
 
     @limited
-    async def end(self, draw_id: DrawId) -> None:
-        """Let no worker go on with a draw whose campaign was deleted."""
-        await self._draws.update_one({"_id": ObjectId(draw_id)}, {"$unset": {"dueAt": ""}})
+    async def defer(
+        self, draw_id: DrawId, failures: int, problem: str, now: datetime, until: datetime
+    ) -> None:
+        """Record that a worker could not go on, and let it wait. It may be impossible to read.
+
+        It does nothing to a draw that is not due any more.
+        """
+        query = {"_id": ObjectId(draw_id), "dueAt": {"$lte": now}}
+        deferred = {"dueAt": until, "failures": failures, "problem": problem}
+        await self._draws.update_one(query, {"$set": deferred})
+
+    @limited
+    async def end(self, campaign_id: CampaignId, at: datetime) -> None:
+        """End the draws of a campaign that does not exist any more."""
+        await end_draws(self._database, campaign_id, None, at)
 
     @limited
     async def update(self, before: Draw, after: Draw, note: AuditNote | None = None) -> bool:
         """Update a draw with an audit note. Return False if it changed in the meantime."""
         fields = _to_fields(after)
-        removed = {name: "" for name in ("active", "dueAt") if name not in fields}
-        change = {"$set": fields, **({"$unset": removed} if removed else {})}
+        optional = ("active", "dueAt", "failures", "problem")
+        removed = {name: "" for name in optional if name not in fields}
+        change = {"$set": fields, "$unset": removed}
         query = {"_id": ObjectId(before.id), "version": before.version}
 
         async def write(session: AsyncClientSession) -> bool:
@@ -345,6 +366,31 @@ class DrawRepository:
         ]
 
 
+async def end_draws(
+    database: Database,
+    campaign_id: CampaignId,
+    by: UserId | None,
+    at: datetime,
+    session: AsyncClientSession | None = None,
+) -> None:
+    """End the draws of a campaign that is deleted; a published one stays as it is.
+
+    It reads none of them: one that cannot be read ends as well.
+    """
+    draws, of_campaign = database["draws"], {"campaign": ObjectId(campaign_id)}
+    not_due = {"dueAt": "", "failures": "", "problem": ""}
+    await draws.update_many(
+        {**of_campaign, "active": True},
+        {
+            "$push": {"acts": _to_subdocument(DrawAct(at, by, DrawState.CANCELLED))},
+            "$inc": {"version": 1},
+            "$unset": {"active": "", **not_due},
+        },
+        session=session,
+    )
+    await draws.update_many(of_campaign, {"$unset": not_due}, session=session)
+
+
 def _entry_documents(closed: ClosedWishes) -> Iterator[Document]:
     for entry in closed.basis.entries:
         wishes = closed.wishes[entry.leaf]
@@ -436,4 +482,6 @@ def _to_draw(document: Document) -> Draw:
         Seed(seed["text"], seed["source"], seed["byServer"]) if seed else None,
         document["isWritten"],
         DrawId(str(document["supersedes"])) if "supersedes" in document else None,
+        document.get("failures", 0),
+        document.get("problem"),
     )
