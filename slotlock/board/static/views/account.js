@@ -5,7 +5,7 @@ import { RequestError, asMe, codeOf, hasSession, lostAt, me, newKey, onSession, 
 import { BACK, go, say, site } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
-import { opening } from "../rows.js";
+import { opening } from "../slotstate.js";
 import { begin } from "../provider.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { tab } from "../storage.js";

@@ -4,7 +4,7 @@ import { now } from "../clock.js";
 import { me, onSession } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice } from "../parts.js";
-import { audienceOf, isForMe, opening } from "../rows.js";
+import { audienceOf, isForMe, opening } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
 import { countdown, deviceZone, t, zoneText } from "../text.js";
 

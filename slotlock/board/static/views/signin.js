@@ -20,7 +20,7 @@ export function arrive(session) {
 /** Say when a mail with a code leaves. @param {{email: string, dueAt: string}} mail */
 export function codeSent({ email, dueAt }) {
   const at = Date.parse(dueAt);
-  return at - Date.now() > 60000 ? t("account.codeLater", { email, time: timeOf(at, deviceZone) }) : t("account.codeSent", { email });
+  return at - Date.now() > 60000 ? t("account.codeLater", { email, time: timeOf(dueAt, deviceZone) }) : t("account.codeSent", { email });
 }
 
 /** Return a page that sends one thing at a time: what makes its handlers, and its buttons. */
@@ -100,7 +100,7 @@ export function openSignIn() {
   /** Say what came of the request for a mail with a code. @param {any} result without a due time if none is on its way */
   function sayCode(result) {
     mail = result.dueAt ? { sent: codeSent(result) } : { error: t("signin.codeNotSent") };
-    say(mail.sent ?? mail.error);
+    say(mail.sent ?? mail.error ?? "");
   }
 
   const requestCode = page.once(async () => sayCode(await resultOf("requestEmailVerification", {})));

@@ -2,7 +2,7 @@
 /** The page to which a provider of the school sends the user: it finishes the sign-in. */
 import { reason } from "../bookings.js";
 import { BUSY, hasSession, me, onSession, run, sendUntilAnswered, signOut } from "../client.js";
-import { BACK, go, returned, say, site } from "../page.js";
+import { BACK, go, returned, say } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { button, failure, field, languageLinks, notice, usernameField, whose } from "../parts.js";
 import { providerName, takeBegun } from "../provider.js";

@@ -7,7 +7,8 @@ import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
 import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose } from "../parts.js";
-import { audienceOf, footOf, freePlaces, isForMe, opening, shownState, slotRow, whereOf } from "../rows.js";
+import { footOf, slotRow, whereOf } from "../rows.js";
+import { audienceOf, freePlaces, isForMe, opening, shownState } from "../slotstate.js";
 import { LiveSlots, readAll } from "../store.js";
 import { dayOf, deviceZone, durationOf, listOf, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf, weekdayOf, zoneText } from "../text.js";
 

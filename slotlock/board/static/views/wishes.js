@@ -4,7 +4,7 @@ import { say, signInFirst } from "../page.js";
 import { codeOf, me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
-import { opening } from "../rows.js";
+import { opening } from "../slotstate.js";
 import { readAll } from "../store.js";
 import { deviceZone, errorText, number, ordinal, problemText, shortDayOf, t, timeOf } from "../text.js";
 

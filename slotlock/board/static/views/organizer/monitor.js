@@ -4,7 +4,7 @@ import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, failure, hidden, notice, section, whose } from "../../parts.js";
-import { opening } from "../../rows.js";
+import { opening } from "../../slotstate.js";
 import { readAll } from "../../store.js";
 import { compareNames, countdown, deviceZone, number, shortDayOf, shortOf, t, timeFormat, timeOf } from "../../text.js";
 import { editText } from "./course/history.js";

@@ -3,7 +3,7 @@
 import { codeOf, me, newKey, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, checkbox, failure, hidden, notice } from "../../parts.js";
-import { opening } from "../../rows.js";
+import { opening } from "../../slotstate.js";
 import { readAll } from "../../store.js";
 import { deviceZone, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";

@@ -3,7 +3,8 @@
 import { codeOf } from "../../../client.js";
 import { reason } from "../../../bookings.js";
 import { now } from "../../../clock.js";
-import { opening, whereOf } from "../../../rows.js";
+import { whereOf } from "../../../rows.js";
+import { opening } from "../../../slotstate.js";
 import { dayOf, errorText, shortOf, t, timeOf } from "../../../text.js";
 
 /** From so long before the start on, it is the normal case that somebody comes in. */

@@ -4,7 +4,7 @@ import { go, say, site } from "../../../page.js";
 import { codeOf, me, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { askOnce, bones, button, failure, icon, notice } from "../../../parts.js";
-import { opening } from "../../../rows.js";
+import { opening } from "../../../slotstate.js";
 import { dayOf, deviceZone, t } from "../../../text.js";
 import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";

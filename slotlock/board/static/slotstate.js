@@ -1,0 +1,243 @@
+// @ts-check
+/** Which state a slot is in for this person: what is known, and what to do next. */
+import { deciding, refused, book, cancel, confirm, extend, join, reason, swap } from "./bookings.js";
+import { now } from "./clock.js";
+import { me } from "./client.js";
+import { button, hidden, icon, places, whose } from "./parts.js";
+import { h, redraw } from "./kernel.js";
+import { go, signInFirst } from "./page.js";
+import { local } from "./storage.js";
+import { countdown, dateKey, ordinal, shortDayOf, shortOf, t, timeOf } from "./text.js";
+
+/** How many places are almost none: at most two, or a tenth. */
+const ALMOST = 2;
+/** A refusal that is shown in the row that was clicked, before the row says what is there. */
+const SHOWN_MS = 8000;
+
+/**
+ * What a row shows. Its elements are only made if the row changes; `moment` is what time alone changes.
+ * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any}} Shown
+ * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, swapFrom?: string, own?: any}} Context of the list: when
+ * it opens, how old it is, whether another action is the main one or the campaign is for others, the id of a booking to move, and the only slot that is booked
+ */
+
+/** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
+export function shownState(slot, context) {
+  if (slot.status === "CANCELLED") return { state: "ended", left: () => [h("p", null, t("state.cancelled"))] };
+  if (Date.parse(slot.endTime) < now()) return { state: "ended", left: () => [h("p", null, t("state.over"))] };
+  const sent = deciding.get(slot.id);
+  if (sent) return decidingState(slot, sent);
+  const booking = slot.myBooking;
+  if (booking?.status === "HELD" && Date.parse(booking.heldUntil) > now()) return heldState(slot, booking);
+  if (booking?.status === "CONFIRMED") return yoursState(slot);
+  if (slot.myWaitlistEntry) return waitingState(slot);
+  if (hasBegun(slot)) return closedState({ code: "SLOT_STARTED" });
+  if (context.opensAt > now()) return soonState(slot, context);
+  const refusal = newRefusal(slot)?.refusal ?? slot.myEligibility?.refusal;
+  const swapFrom = context.swapFrom;
+  if (swapFrom && !slot.myBooking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && isLifted(refusal, swapFrom)) return swapState(slot, swapFrom);
+  if (refusal?.code === "TIME_CONFLICT") return clashState(slot, refusal);
+  if (refusal?.code === "LIMIT_REACHED" && refusal.limit === 1 && context.own) return limitState(slot, refusal, context.own);
+  if (refusal && !["SLOT_FULL", "NOT_YET_OPEN", "ALREADY_BOOKED", "QUEUE_ONLY"].includes(refusal.code)) {
+    return closedState(refusal);
+  }
+  if (slot.remaining <= 0) return fullState(slot, refusal);
+  return openState(slot, context);
+}
+
+/** Whether nobody can book a course any more. @param {any} slot */
+function hasBegun(slot) {
+  return Date.parse(slot.startTime) <= now();
+}
+
+/** Return how many places can be booked: those of a course that has begun are not free. @param {any} slot @returns {number} */
+export function freePlaces(slot) {
+  return slot.status === "CANCELLED" || hasBegun(slot) ? 0 : Math.max(0, slot.remaining);
+}
+
+/** Return the groups that a campaign is for. @param {any} campaign @returns {string} */
+export function audienceOf(campaign) {
+  return (campaign?.eligibleGroups ?? []).map((/** @type {string[]} */ set) => set.join(", ")).join(" · ");
+}
+
+/** Whether the campaign is for a group of this person, as far as is known. @param {any} campaign */
+export function isForMe(campaign) {
+  const groups = me?.role === "MEMBER" && me.groups;
+  return !groups || !campaign || (campaign.eligibleGroups ?? []).every((/** @type {string[]} */ set) => set.some((each) => groups.includes(each)));
+}
+
+/** Return the refusal that this row still shows. @param {any} slot */
+export function newRefusal(slot) {
+  const failed = refused.get(slot.id);
+  return failed && Date.now() - failed.at < SHOWN_MS ? failed : null;
+}
+
+/** @param {any} refusal @returns {Shown} */
+function closedState(refusal) {
+  return { state: "closed", left: () => [h("p", null, icon("lock"), reason(refusal))] };
+}
+
+/** @param {any} slot @param {import("./bookings.js").Deciding} sent @returns {Shown} */
+function decidingState(slot, sent) {
+  const text = () => {
+    if (sent.isLost) return h("p", null, t("state.noConnection"));
+    return sent.position && h("p", null, h("b", null, t("state.position", { ordinal: ordinal(sent.position) })));
+  };
+  const left = () => [freeDashes(slot), text()];
+  const action = () => button("", [t("action.deciding"), title(slot)], () => {}, { "aria-disabled": "true" });
+  return { state: sent.isLost ? "lost" : "deciding", left, action };
+}
+
+/** @param {any} slot @param {any} booking @returns {Shown} */
+function heldState(slot, booking) {
+  const until = Date.parse(booking.heldUntil);
+  const isOffered = Boolean(booking.waitedSince);
+  const time = timeOf(booking.heldUntil, slot.timeZone);
+  const moment = countdown(until - now());
+  const left = () => [h("p", null, h("b", null, icon("clock"), t(isOffered ? "state.offered" : "state.held", { time })), h("br"), t("state.left", { time: moment }))];
+  const action = () => button("", [t(isOffered ? "action.take" : "action.confirm"), title(slot)], () => confirm(slot));
+  const second = () => isOffered
+    ? button("plain", [t("action.decline"), title(slot)], () => cancel(slot))
+    : button("plain", [t("action.extend"), title(slot)], () => extend(slot));
+  return { state: isOffered ? "offered" : "held", moment, left, action, second };
+}
+
+/** @param {any} slot @returns {Shown} */
+function yoursState(slot) {
+  const left = () => [places(slot.capacity, 1, "mine"), h("p", null, h("b", null, icon("tick", "tickmark"), t("state.yours")))];
+  return { state: "yours", left, action: () => button("second", [icon("code"), t("action.code"), title(slot)], () => go(`#/slot/${slot.id}`)) };
+}
+
+/** @param {any} slot @returns {Shown} */
+function waitingState(slot) {
+  const { position } = slot.myWaitlistEntry;
+  const text = () => (position ? t("state.waiting", { ordinal: ordinal(position) }) : t("state.waitingSomewhere"));
+  const left = () => [places(slot.capacity, 0, "free"), h("p", null, h("b", null, icon("people"), text()))];
+  return { state: "waiting", left, action: () => button("second", [t("action.seeLine"), title(slot)], () => go(`#/slot/${slot.id}`)) };
+}
+
+/** @param {any} slot @param {Context} context @returns {Shown} */
+function soonState(slot, { opensAt, isForOthers }) {
+  if (isForOthers) return closedState({ code: "NOT_ELIGIBLE" });
+  const leftMs = opensAt - now();
+  const moment = leftMs < 60_000 ? t("state.in", { time: countdown(leftMs) }) : t("state.from", { time: opening(opensAt, slot.timeZone) });
+  const refusal = slot.myEligibility?.refusal;
+  if (refusal && !["NOT_YET_OPEN", "SLOT_FULL"].includes(refusal.code)) {
+    return closedState(refusal);
+  }
+  const left = () => [freeDashes(slot), h("p", null, h("b", null, t("state.places", { count: slot.capacity })))];
+  return { state: "soon", moment, left, action: () => h("div", { class: "starred" }, starButton(slot), h("span", { class: "tag over" }, icon("clock"), moment)) };
+}
+
+/** Return a time of today, a weekday with a time within six days, or else a date with a time. @param {number} at @param {string} zone */
+export function opening(at, zone) {
+  const date = new Date(at);
+  if (dateKey(date, zone) === dateKey(new Date(now()), zone)) return timeOf(date, zone);
+  const isNear = at > now() && at < now() + 6 * 86_400_000;
+  return isNear ? shortOf(date, zone) : `${shortDayOf(date, zone)}, ${timeOf(date, zone)}`;
+}
+
+const STARS = "slotlock.stars";
+
+/** Return the ids of the courses that were starred in this browser. @returns {Set<string>} */
+export function stars() {
+  return local.read(STARS, (ids) => new Set(ids)) ?? new Set();
+}
+
+/** Return a button that stars a course before the opening. @param {any} slot */
+function starButton(slot) {
+  const isStarred = stars().has(slot.id);
+  return button("plain", [icon("star", isStarred ? "full" : ""), hidden(`${t("action.star")}${t("whose", { name: slot.title })}`)], (event) => {
+    const all = stars();
+    if (!all.delete(slot.id)) all.add(slot.id);
+    local.set(STARS, JSON.stringify([...all].slice(-200)));
+    stayUnder(/** @type {HTMLElement} */ (event.currentTarget));
+  }, { "aria-pressed": String(isStarred) });
+}
+
+/** Draw, and keep this element where it is on the screen. @param {HTMLElement} element */
+export function stayUnder(element) {
+  const { top } = element.getBoundingClientRect();
+  redraw();
+  requestAnimationFrame(() => scrollBy(0, element.isConnected ? element.getBoundingClientRect().top - top : 0));
+}
+
+/** @param {any} slot @param {any} refusal @returns {Shown} */
+function clashState(slot, refusal) {
+  const other = refusal.otherBooking;
+  const zone = other?.slot.timeZone ?? slot.timeZone;
+  const text = () => t("state.clash", { title: other?.slot.title ?? "", time: shortOf(refusal.otherMeeting.startTime, zone) });
+  return swappedState("clash", slot, () => [icon("overlap"), text()], other && { id: other.id, title: other.slot.title });
+}
+
+/** @param {any} slot @param {any} refusal @param {any} own the slot of the one booking that is allowed @returns {Shown} */
+function limitState(slot, refusal, own) {
+  return swappedState("closed", slot, () => [icon("lock"), reason(refusal)], { id: own.myBooking.id, title: own.title });
+}
+
+/** @param {string} state @param {any} slot @param {() => any} why @param {{id: string, title: string} | null} booking to move here @returns {Shown} */
+function swappedState(state, slot, why, booking) {
+  const left = () => [h("p", null, why(), h("br"), h("span", { class: "soft" }, freeText(slot)))];
+  const action = () => button("second", [icon("swap"), t("action.swap"), hidden(t("action.swapFor", { from: booking?.title ?? "", to: slot.title }))], () => booking && swap(slot, booking.id));
+  return { state, left, ...(booking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && { action }) };
+}
+
+/** Whether a reason not to book ends when this booking moves. @param {any} refusal @param {string} bookingId */
+function isLifted(refusal, bookingId) {
+  return !refusal || refusal.code === "LIMIT_REACHED" || refusal.otherBooking?.id === bookingId;
+}
+
+/** @param {any} slot @param {string} bookingId @returns {Shown} */
+function swapState(slot, bookingId) {
+  const left = () => [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))];
+  return { state: "open", left, action: () => button("second", [icon("swap"), t("action.swap"), title(slot)], () => swap(slot, bookingId)) };
+}
+
+/** @param {any} slot @param {any} refusal @returns {Shown} */
+function fullState(slot, refusal) {
+  const waiting = () => (slot.waitlistLength ? t("state.waitingCount", { count: slot.waitlistLength }) : "");
+  const isLost = refused.has(slot.id) && refusal?.code === "SLOT_FULL";
+  const why = () => isLost && [h("br"), h("span", { class: "soft" }, t("state.justLost"))];
+  const left = () => [freeDashes(slot), h("p", null, h("b", null, t("state.full")), waiting(), why())];
+  const action = () => button("second", [t("action.join"), title(slot)], () => asUser(() => join(slot)));
+  return { state: "full", left, ...(slot.waitlistCapacity > slot.waitlistLength && { action }) };
+}
+
+/** @param {any} slot @param {Context} context @returns {Shown} */
+function openState(slot, { isOld, readAt, isAside }) {
+  const isQueue = slot.admission === "QUEUE_ONLY";
+  const isAlmost = slot.remaining <= Math.max(ALMOST, Math.floor(slot.capacity / 10)) && slot.capacity > ALMOST;
+  const moment = isOld ? t("state.age", { count: Math.max(1, Math.round((Date.now() - readAt) / 60_000)) }) : "";
+  const isLast = slot.remaining === 1 && slot.capacity > 1;
+  const text = () => h(
+    "p",
+    null,
+    isLast ? [h("b", null, t("state.last")), t("state.lastOf", { all: slot.capacity })] : h("b", null, freeText(slot)),
+    isQueue && [h("br"), h("span", { class: "soft" }, t("state.inOrder"))],
+    moment && h("span", { class: "soft" }, moment),
+  );
+  const action = () => button(isOld || isAside ? "second" : "", [t(isQueue ? "action.queue" : "action.book"), title(slot)], () => asUser(() => book(slot)));
+  const state = isOld ? "stale" : isQueue ? "queue" : isAlmost ? "almost" : "open";
+  return { state, moment, left: () => [freeDashes(slot), text()], action };
+}
+
+/** Sign in before, and come back. @param {() => void} action */
+function asUser(action) {
+  if (me) return action();
+  signInFirst();
+}
+
+/** @param {any} slot */
+function freeText(slot) {
+  return t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining });
+}
+
+/** @param {any} slot */
+function freeDashes(slot) {
+  return places(slot.capacity, slot.remaining, "free");
+}
+
+/** @param {any} slot */
+function title(slot) {
+  return whose(slot.title);
+}
