@@ -199,7 +199,7 @@ async def test_a_draw_ends_with_its_campaign(
     assert draw.is_over
 
 
-async def test_a_campaign_that_is_not_deleted_after_all_keeps_its_draw(
+async def test_a_campaign_whose_deletion_fails_still_has_its_draw(
     scene: MailScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw_id, campaign_id = await open_draw(scene)
