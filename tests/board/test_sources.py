@@ -33,6 +33,9 @@ from tests.support.board.sources import (
 )
 
 MAX_KERNEL_LINES = 300
+MAX_LINE_LENGTH = 160
+# A text or a regular expression that nothing can break.
+ONE_TEXT = re.compile(r"""\s*(?:const )?\w+(?: =|:) (?:"[^"]*"|/.*/u?)[,;]""")
 # By Brotli: of a first visit with its texts, of the views for members, and of all views.
 MAX_FIRST_BYTES, MAX_MEMBERS_BYTES, MAX_MODULES_BYTES = 48_000, 34_000, 74_000
 MAX_FIRST_BYTES_BY_GZIP = 60_000
@@ -216,6 +219,12 @@ def test_no_name_is_declared_twice_in_a_file_or_hides_one_of_the_browser() -> No
             names += re.findall(r"\w+", imported)
         assert len(names) == len(set(names)), file
         assert BROWSER_NAMES & set(names) == set(), file
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_line_of_a_module_is_too_long(name: str) -> None:
+    lines = (line for line in MODULES[name].splitlines() if len(line) > MAX_LINE_LENGTH)
+    assert [line for line in lines if not ONE_TEXT.fullmatch(line)] == []
 
 
 def test_the_page_has_no_inline_code() -> None:

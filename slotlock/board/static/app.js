@@ -65,13 +65,21 @@ function isOrganizer() {
 
 /** Say for whom a view is. @returns {View} */
 function barred() {
-  const render = () => [h("h1", null, t("tab.organizer")), notice(me ? "stop" : "", me ? "lock" : "person", t("error.FORBIDDEN"), !me && button("", t("tab.signin"), signInFirst))];
+  const render = () => [
+    h("h1", null, t("tab.organizer")),
+    notice(me ? "stop" : "", me ? "lock" : "person", t("error.FORBIDDEN"), !me && button("", t("tab.signin"), signInFirst)),
+  ];
   return { title: () => t("tab.organizer"), render };
 }
 
 /** Return the address of the view, its name, and the part that it shows. Programs add signs to links, and escape others, also twice. */
 function addressed() {
-  const [address] = /** @type {RegExpExecArray} */ (/^[\w/-]*/.exec(location.hash.replace(/%(25)*(?=[0-7][\da-f])/gi, "%").replace(/%[0-7][\da-f]/gi, decodeURIComponent).replace(/^\W+/, "")));
+  const [address] = /** @type {RegExpExecArray} */ (/^[\w/-]*/.exec(
+    location.hash
+      .replace(/%(25)*(?=[0-7][\da-f])/gi, "%")
+      .replace(/%[0-7][\da-f]/gi, decodeURIComponent)
+      .replace(/^\W+/, ""),
+  ));
   const [name = "", ...rest] = address.split("/").filter(Boolean);
   return { address, name, part: rest.join("/") };
 }
@@ -145,7 +153,11 @@ function whoGoesOn() {
     signInFirst();
   };
   const ask = (/** @type {any[]} */ ...content) => h("div", { class: "notice wait asks", role: "alert", "data-key": "who" }, content);
-  if (newcomer) return ask(icon("person"), h("p", null, t("who.new", newcomer), me && t("who.shown", me)), h("div", { class: "row" }, button("", t("who.goOn", newcomer), goOn), me && button("second", t("who.signIn"), signIn)));
+  if (newcomer) return ask(
+    icon("person"),
+    h("p", null, t("who.new", newcomer), me && t("who.shown", me)),
+    h("div", { class: "row" }, button("", t("who.goOn", newcomer), goOn), me && button("second", t("who.signIn"), signIn)),
+  );
   return isEnding && ask(icon("warning"), h("p", null, t("who.isEnding")));
 }
 

@@ -132,7 +132,10 @@ function refuse(slotId, title, refusal) {
   say(`${title}: ${reason(refusal)}`);
 }
 
-/** Wait for the outcome of a ticket, or until it is not wanted any more. @param {string} slotId @param {any} ticket @param {Deciding} state @returns {Promise<any>} */
+/**
+ * Wait for the outcome of a ticket, or until it is not wanted any more.
+ * @param {string} slotId @param {any} ticket @param {Deciding} state @returns {Promise<any>}
+ */
 function followTicket(slotId, ticket, state) {
   state.ticketId = ticket.id;
   return new Promise((resolve) => {

@@ -8,7 +8,9 @@ import { local } from "./storage.js";
 const TIMEOUT_MS = 15_000;
 /** A password, or a sign-in at a provider, waits up to 30 s for its turn. */
 const QUEUED_TIMEOUT_MS = 45_000;
-const QUEUED_OPERATIONS = new Set(["login", "register", "setPassword", "resetPassword", "changePassword", "changeEmail", "startSignIn", "finishSignIn", "linkSignIn"]);
+const QUEUED_OPERATIONS = new Set([
+  "login", "register", "setPassword", "resetPassword", "changePassword", "changeEmail", "startSignIn", "finishSignIn", "linkSignIn",
+]);
 const REFRESH_TOKEN = "slotlock.refreshToken";
 /** The access token and its user, so that the next page asks for its list at once. */
 const SESSION = "slotlock.session";
@@ -108,7 +110,10 @@ export function setSession(session) {
   adopt(session);
 }
 
-/** Store a session for all tabs, or remove it. Its user comes first, so that no tab takes its token for that of another user. @param {any} session @param {number} [at] */
+/**
+ * Store a session for all tabs, or remove it. Its user comes first, so that no tab takes its token for that of another user.
+ * @param {any} session @param {number} [at]
+ */
 function store(session, at = Date.now()) {
   const { refreshToken, ...others } = session ?? {};
   // While the language of the user is open, the next page asks for the session.

@@ -64,7 +64,8 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (typeof value === "function") handlers[name.slice(2)] = value;
     else if (name === "value" || name === "checked") /** @type {any} */ (element)[name] = value;
-    else if (name === "style") for (const [property, each] of Object.entries(value)) /** @type {HTMLElement} */ (element).style.setProperty(property, String(each));
+    else if (name === "style") for (const [property, each] of Object.entries(value))
+      /** @type {HTMLElement} */ (element).style.setProperty(property, String(each));
     else if (value != null && value !== false) element.setAttribute(name, value === true ? "" : String(value));
   }
   if (Object.keys(handlers).length) {

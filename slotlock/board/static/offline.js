@@ -14,7 +14,10 @@ export function keepWeek(week) {
 
 /** Return the week that was kept, or null if it is another person's. */
 export function keptWeek() {
-  return local.read(STORED_WEEK, (week) => week.user === userId() && week.codes && [...week.bookings, ...week.entries].every(({ slot }) => slot.meetings.length) && week);
+  return local.read(
+    STORED_WEEK,
+    (week) => week.user === userId() && week.codes && [...week.bookings, ...week.entries].every(({ slot }) => slot.meetings.length) && week,
+  );
 }
 
 /** Return what is kept of one's own course, with the code. @param {string} slotId */

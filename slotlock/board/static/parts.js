@@ -54,7 +54,10 @@ export function dashes(attributes, all, kind, from, to) {
   );
 }
 
-/** Return a dash for each place: the free ones, or one's own, in the color of their class. @param {number} all @param {number} some @param {"free" | "mine"} kind */
+/**
+ * Return a dash for each place: the free ones, or one's own, in the color of their class.
+ * @param {number} all @param {number} some @param {"free" | "mine"} kind
+ */
 export function places(all, some, kind) {
   const count = Math.max(all, 1);
   return dashes({ class: "places", width: Math.min(count * 8, 240), height: 12 }, count, kind, 0, Math.min(some, count));
@@ -117,7 +120,12 @@ export function usernameField(name) {
  */
 export function section(id, title, content, { kind = "stack", actions } = {}) {
   const heading = h("h2", { id }, title);
-  return h("section", { class: kind, "aria-labelledby": id, "data-key": id }, actions ? h("div", { class: "row" }, heading, h("div", { class: "row push" }, actions)) : heading, content);
+  return h(
+    "section",
+    { class: kind, "aria-labelledby": id, "data-key": id },
+    actions ? h("div", { class: "row" }, heading, h("div", { class: "row push" }, actions)) : heading,
+    content,
+  );
 }
 
 /** Return a field for a text to find in names. @param {(text: string) => void} find is given the text in small letters */
@@ -126,10 +134,16 @@ export function searchField(find) {
     find(event.target.value.toLocaleLowerCase());
     redraw();
   };
-  return [h("label", { class: "vh", for: "search" }, t("filter.search")), h("input", { class: "input", id: "search", type: "search", placeholder: t("filter.search"), oninput })];
+  return [
+    h("label", { class: "vh", for: "search" }, t("filter.search")),
+    h("input", { class: "input", id: "search", type: "search", placeholder: t("filter.search"), oninput }),
+  ];
 }
 
-/** Return a box to check, or one of several to choose, with its label. @param {string} kind @param {string} label @param {Record<string, any>} attributes @param {(isChecked: boolean) => void} set */
+/**
+ * Return a box to check, or one of several to choose, with its label.
+ * @param {string} kind @param {string} label @param {Record<string, any>} attributes @param {(isChecked: boolean) => void} set
+ */
 export function checkbox(kind, label, attributes, set) {
   const onchange = (/** @type {any} */ event) => {
     set(event.target.checked);
@@ -153,10 +167,21 @@ export function languageLinks() {
     await chooseLanguage(code);
     redraw();
   };
-  return h("p", { class: "row langs" }, Object.entries(LANGUAGES).map(([code, name]) => h("a", { href: location.hash, lang: code, hreflang: code, "aria-current": code === language && "true", onclick: choose(code) }, name)));
+  return h(
+    "p",
+    { class: "row langs" },
+    Object.entries(LANGUAGES).map(([code, name]) => h(
+      "a",
+      { href: location.hash, lang: code, hreflang: code, "aria-current": code === language && "true", onclick: choose(code) },
+      name,
+    )),
+  );
 }
 
-/** Return a link or a button. Its name is one text: browsers put a blank before a hidden element. @param {"a" | "button"} tag @param {Record<string, any>} attributes @param {any} content */
+/**
+ * Return a link or a button. Its name is one text: browsers put a blank before a hidden element.
+ * @param {"a" | "button"} tag @param {Record<string, any>} attributes @param {any} content
+ */
 export function control(tag, attributes, content) {
   const element = h(tag, attributes, content);
   if (element.querySelector(".vh")) element.setAttribute("aria-label", element.textContent);
@@ -170,7 +195,12 @@ export function button(kind, content, onclick, more = {}) {
 
 /** Return what is shown while the first data are on their way. @param {number} rows */
 export function bones(rows) {
-  const row = () => h("li", { class: "slot" }, h("p", { class: "when" }, h("span", { class: "bones" })), h("div", { class: "what" }, h("span", { class: "bones half" })));
+  const row = () => h(
+    "li",
+    { class: "slot" },
+    h("p", { class: "when" }, h("span", { class: "bones" })),
+    h("div", { class: "what" }, h("span", { class: "bones half" })),
+  );
   return h("ol", { class: "slots", "aria-hidden": "true" }, Array.from({ length: rows }, row));
 }
 
@@ -217,7 +247,10 @@ export function askOnce(id, kind, { label, question, yes, no }, act) {
 /** A QR code as the API draws it: a light square, and lines from module to module. */
 const QR = /^<svg [^>]*\bwidth="(\d{1,4})" height="\1"[^>]*>(?:<title>[^<]*<\/title>)?<g transform="scale\((\d{1,2})\)"><path fill="#fff" d="[Mhvz\d.\s-]+"\/><path stroke="#000" d="([Mmhv\d.\s-]+)"\/><\/g><\/svg>\s*$/;
 
-/** Return the code that is scanned at the door. Nobody types its 56 letters: the door finds names as well. @param {{checkInQr: string}} booking @param {string} title */
+/**
+ * Return the code that is scanned at the door. Nobody types its 56 letters: the door finds names as well.
+ * @param {{checkInQr: string}} booking @param {string} title
+ */
 export function checkInCodeFigure({ checkInQr }, title) {
   return h(
     "div",
@@ -232,7 +265,11 @@ function qrCode(source, label) {
   const found = QR.exec(source);
   if (!found) return null;
   const size = Number(found[1]) / Number(found[2]);
-  return svg("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" }, svg("path", { d: found[3] }));
+  return svg(
+    "svg",
+    { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" },
+    svg("path", { d: found[3] }),
+  );
 }
 
 /**
@@ -245,6 +282,11 @@ export function bookingActions(slot, calendarUrl, canMove, giveBack) {
     { class: "row", "data-key": "change" },
     calendarUrl && control("a", { class: "btn second", href: calendarUrl }, [icon("week"), t("week.addToCalendar"), whose(slot.title)]),
     canMove && slot.campaign && control("a", { class: "btn second", href: `#/slot/${slot.id}/swap` }, [icon("swap"), t("week.swap"), whose(slot.title)]),
-    askOnce(`back ${slot.id}`, "plain", { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") }, giveBack),
+    askOnce(
+      `back ${slot.id}`,
+      "plain",
+      { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") },
+      giveBack,
+    ),
   );
 }

@@ -23,7 +23,19 @@ export function slotRow(slot, context) {
   const isStarred = shown.state === "soon" && stars().has(slot.id);
   return {
     key: slot.id,
-    signature: JSON.stringify([shown.state, shown.moment, isStarred, language, isAside, swapFrom, own?.id, slot, deciding.get(slot.id), refused.get(slot.id)?.at, newRefusal(slot)?.at]),
+    signature: JSON.stringify([
+      shown.state,
+      shown.moment,
+      isStarred,
+      language,
+      isAside,
+      swapFrom,
+      own?.id,
+      slot,
+      deciding.get(slot.id),
+      refused.get(slot.id)?.at,
+      newRefusal(slot)?.at,
+    ]),
     build: () => rowElement(slot, shown),
   };
 }
@@ -34,8 +46,20 @@ function rowElement(slot, shown) {
   return h(
     "li",
     { class: "slot", "data-state": shown.state, "data-key": slot.id },
-    h("p", { class: "when" }, h("time", { datetime: slot.startTime }, timeOf(slot.startTime, slot.timeZone)), " ", h("span", null, timeOf(slot.endTime, slot.timeZone))),
-    h("div", { class: "what" }, h("h3", null, h("a", { href: `#/slot/${slot.id}` }, name)), rhythmOf(slot) && h("p", null, rhythmOf(slot)), h("p", null, whereOf(slot))),
+    h(
+      "p",
+      { class: "when" },
+      h("time", { datetime: slot.startTime }, timeOf(slot.startTime, slot.timeZone)),
+      " ",
+      h("span", null, timeOf(slot.endTime, slot.timeZone)),
+    ),
+    h(
+      "div",
+      { class: "what" },
+      h("h3", null, h("a", { href: `#/slot/${slot.id}` }, name)),
+      rhythmOf(slot) && h("p", null, rhythmOf(slot)),
+      h("p", null, whereOf(slot)),
+    ),
     footOf(shown),
   );
 }

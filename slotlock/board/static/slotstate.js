@@ -17,8 +17,9 @@ const SHOWN_MS = 8000;
 /**
  * What a row shows. Its elements are only made if the row changes; `moment` is what time alone changes.
  * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any}} Shown
- * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, swapFrom?: string, own?: any}} Context of the list: when
- * it opens, how old it is, whether another action is the main one or the campaign is for others, the id of a booking to move, and the only slot that is booked
+ * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, swapFrom?: string, own?: any}} Context
+ * of the list: when it opens, how old it is, whether another action is the main one or the campaign is for others,
+ * the id of a booking to move, and the only slot that is booked
  */
 
 /** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
@@ -94,7 +95,13 @@ function heldState(slot, booking) {
   const isOffered = Boolean(booking.waitedSince);
   const time = timeOf(booking.heldUntil, slot.timeZone);
   const moment = countdown(until - now());
-  const left = () => [h("p", null, h("b", null, icon("clock"), t(isOffered ? "state.offered" : "state.held", { time })), h("br"), t("state.left", { time: moment }))];
+  const left = () => [h(
+    "p",
+    null,
+    h("b", null, icon("clock"), t(isOffered ? "state.offered" : "state.held", { time })),
+    h("br"),
+    t("state.left", { time: moment }),
+  )];
   const action = () => button("", [t(isOffered ? "action.take" : "action.confirm"), title(slot)], () => confirm(slot));
   const second = () => isOffered
     ? button("plain", [t("action.decline"), title(slot)], () => cancel(slot))
@@ -126,7 +133,12 @@ function soonState(slot, { opensAt, isForOthers }) {
     return closedState(refusal);
   }
   const left = () => [freeDashes(slot), h("p", null, h("b", null, t("state.places", { count: slot.capacity })))];
-  return { state: "soon", moment, left, action: () => h("div", { class: "starred" }, starButton(slot), h("span", { class: "tag over" }, icon("clock"), moment)) };
+  return {
+    state: "soon",
+    moment,
+    left,
+    action: () => h("div", { class: "starred" }, starButton(slot), h("span", { class: "tag over" }, icon("clock"), moment)),
+  };
 }
 
 /** Return a time of today, a weekday with a time within six days, or else a date with a time. @param {number} at @param {string} zone */
@@ -178,7 +190,11 @@ function limitState(slot, refusal, own) {
 /** @param {string} state @param {any} slot @param {() => any} why @param {{id: string, title: string} | null} booking to move here @returns {Shown} */
 function swappedState(state, slot, why, booking) {
   const left = () => [h("p", null, why(), h("br"), h("span", { class: "soft" }, freeText(slot)))];
-  const action = () => button("second", [icon("swap"), t("action.swap"), hidden(t("action.swapFor", { from: booking?.title ?? "", to: slot.title }))], () => booking && swap(slot, booking.id));
+  const action = () => button(
+    "second",
+    [icon("swap"), t("action.swap"), hidden(t("action.swapFor", { from: booking?.title ?? "", to: slot.title }))],
+    () => booking && swap(slot, booking.id),
+  );
   return { state, left, ...(booking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && { action }) };
 }
 

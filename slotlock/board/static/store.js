@@ -122,7 +122,10 @@ class LiveList {
     this.items = item ? [...others, item] : others;
   }
 
-  /** Follow events, or read again once they end. @param {string} name of a subscription @param {Record<string, any>} variables @param {(data: any) => void} onData */
+  /**
+   * Follow events, or read again once they end.
+   * @param {string} name of a subscription @param {Record<string, any>} variables @param {(data: any) => void} onData
+   */
   follow(name, variables, onData) {
     this.isEnded = false;
     this.ends.push(subscribe(name, variables, onData, () => {

@@ -37,8 +37,8 @@ LANGUAGES: dict[str, Messages] = {
 CODES = {each.name: each.code for each in declarations.values() if each.message}
 STRING = re.compile(r'"([^"\n\\]*)"')
 # A form with what its texts begin with, and a field of it.
-FORM = re.compile(r'\bnew Form\("(\w+)"')
-FIELD = re.compile(r'\.(?:field|select|check|time|duration|rows|days|label)\("(\w+)"')
+FORM = re.compile(r'\bnew Form\(\s*"(\w+)"')
+FIELD = re.compile(r'\.(?:field|select|check|time|duration|rows|days|label)\(\s*"(\w+)"')
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 

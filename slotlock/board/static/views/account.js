@@ -59,10 +59,19 @@ export function openAccount(code) {
   /** @param {string} id @param {any} content */
   function section(id, ...content) {
     const { kind, text } = answers[id] ?? {};
-    return h("section", { class: "sheet stack", "aria-labelledby": id, "data-key": id }, h("h2", { id }, t(`account.${id}`)), content, text && notice(kind, kind === "yours" ? "tick" : "warning", text));
+    return h(
+      "section",
+      { class: "sheet stack", "aria-labelledby": id, "data-key": id },
+      h("h2", { id }, t(`account.${id}`)),
+      content,
+      text && notice(kind, kind === "yours" ? "tick" : "warning", text),
+    );
   }
 
-  /** Return a form whose values are sent by a function; it becomes empty if that is done. @param {string} kind @param {string} label @param {(values: any) => Promise<boolean>} send @param {any[]} fields */
+  /**
+   * Return a form whose values are sent by a function; it becomes empty if that is done.
+   * @param {string} kind @param {string} label @param {(values: any) => Promise<boolean>} send @param {any[]} fields
+   */
   function form(kind, label, send, ...fields) {
     const onsubmit = async (/** @type {any} */ event) => {
       event.preventDefault();
@@ -80,12 +89,25 @@ export function openAccount(code) {
     };
     return section(
       "looks",
-      field("language", t("account.language"), { tag: "select", onchange: choose, children: Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language }, name)) }),
+      field("language", t("account.language"), {
+        tag: "select",
+        onchange: choose,
+        children: Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language }, name)),
+      }),
       h(
         "fieldset",
         { class: "stack tight" },
         h("legend", null, h("strong", null, t("account.scheme"))),
-        h("div", { class: "row" }, SCHEMES.map((value) => checkbox("chip", t(`account.scheme.${value}`), { type: "radio", name: "scheme", value, checked: scheme() === value }, () => showScheme(value)))),
+        h(
+          "div",
+          { class: "row" },
+          SCHEMES.map((value) => checkbox(
+            "chip",
+            t(`account.scheme.${value}`),
+            { type: "radio", name: "scheme", value, checked: scheme() === value },
+            () => showScheme(value),
+          )),
+        ),
       ),
     );
   }
@@ -106,13 +128,28 @@ export function openAccount(code) {
     const row = (/** @type {any} */ each) => h(
       "li",
       { "data-key": each.id },
-      h("p", null, h("strong", null, deviceOf(each.client)), each.current && [" ", h("span", { class: "tag yours" }, t("account.here"))], h("br"), h("span", { class: "soft" }, t("account.lastUsed", { time: opening(Date.parse(each.lastUsedAt), deviceZone) }))),
-      !each.current && button("second", [t("account.signOutThere"), whose(deviceOf(each.client))], () => change("sessions", "endSession", { id: each.id }, () => t("account.signedOutThere"))),
+      h(
+        "p",
+        null,
+        h("strong", null, deviceOf(each.client)),
+        each.current && [" ", h("span", { class: "tag yours" }, t("account.here"))],
+        h("br"),
+        h("span", { class: "soft" }, t("account.lastUsed", { time: opening(Date.parse(each.lastUsedAt), deviceZone) })),
+      ),
+      !each.current && button(
+        "second",
+        [t("account.signOutThere"), whose(deviceOf(each.client))],
+        () => change("sessions", "endSession", { id: each.id }, () => t("account.signedOutThere")),
+      ),
     );
     return section(
       "sessions",
       h("ul", { class: "frame list" }, account.mySessions.map(row)),
-      others.length > 1 && h("div", null, button("second", t("account.signOutOthers"), () => change("sessions", "endOtherSessions", {}, () => t("account.signedOutThere")))),
+      others.length > 1 && h(
+        "div",
+        null,
+        button("second", t("account.signOutOthers"), () => change("sessions", "endOtherSessions", {}, () => t("account.signedOutThere"))),
+      ),
     );
   }
 
@@ -130,7 +167,9 @@ export function openAccount(code) {
     const isLinked = (/** @type {string} */ id) => linked.some((/** @type {any} */ each) => each.provider === id);
     return section(
       "identities",
-      linked.length ? identityList(linked, (identity) => change("identities", "unlinkSignIn", { identity }, () => t("account.unlinked"))) : h("p", { class: "soft" }, t("account.noIdentities")),
+      linked.length
+        ? identityList(linked, (identity) => change("identities", "unlinkSignIn", { identity }, () => t("account.unlinked")))
+        : h("p", { class: "soft" }, t("account.noIdentities")),
       providers.map((/** @type {any} */ { id, name }) => !isLinked(id) && h("div", null, button("second", t("account.link", { name }), link(id)))),
     );
   }
@@ -151,7 +190,13 @@ export function openAccount(code) {
       send,
       usernameField(loginName()),
       field("currentPassword", t("account.currentPassword"), { type: "password", autocomplete: "current-password", required: true }),
-      field("newPassword", t("account.newPassword"), { type: "password", autocomplete: "new-password", required: true, minlength: site.passwordRules.minLength }, "", t("signin.passwordRules", site.passwordRules)),
+      field(
+        "newPassword",
+        t("account.newPassword"),
+        { type: "password", autocomplete: "new-password", required: true, minlength: site.passwordRules.minLength },
+        "",
+        t("signin.passwordRules", site.passwordRules),
+      ),
     ));
   }
 
@@ -194,9 +239,33 @@ export function openAccount(code) {
       { class: "stack tight", "data-key": team.id },
       h("h3", null, team.name),
       h("p", { class: "soft" }, listOf(names)),
-      team.invitations.map((/** @type {any} */ each) => h("p", { class: "row", "data-key": each.email }, h("span", { class: "soft" }, t("account.isInvited", { email: each.email })), button("plain", [t("account.withdraw"), whose(each.email)], () => change("teams", "withdrawTeamInvitation", { teamId: team.id, email: each.email }, () => t("account.withdrawn"))))),
-      form("row ends", t("account.invite"), ({ email }) => change("teams", "inviteToTeam", { input: { teamId: team.id, email } }, () => t("account.invited", { email })), field(`invite-${team.id}`, t("account.inviteAddress"), { type: "email", name: "email", required: true, autocomplete: "off" })),
-      askOnce(`leave ${team.id}`, "plain", { label: t("account.leaveTeam", { name: team.name }), question: t("account.leaveTeamAsk", { name: team.name }), yes: t("account.leave"), no: t("account.stay") }, () => change("teams", "leaveTeam", { teamId: team.id }, () => t("account.left", { name: team.name }))),
+      team.invitations.map((/** @type {any} */ each) => h(
+        "p",
+        { class: "row", "data-key": each.email },
+        h("span", { class: "soft" }, t("account.isInvited", { email: each.email })),
+        button(
+          "plain",
+          [t("account.withdraw"), whose(each.email)],
+          () => change("teams", "withdrawTeamInvitation", { teamId: team.id, email: each.email }, () => t("account.withdrawn")),
+        ),
+      )),
+      form(
+        "row ends",
+        t("account.invite"),
+        ({ email }) => change("teams", "inviteToTeam", { input: { teamId: team.id, email } }, () => t("account.invited", { email })),
+        field(`invite-${team.id}`, t("account.inviteAddress"), { type: "email", name: "email", required: true, autocomplete: "off" }),
+      ),
+      askOnce(
+        `leave ${team.id}`,
+        "plain",
+        {
+          label: t("account.leaveTeam", { name: team.name }),
+          question: t("account.leaveTeamAsk", { name: team.name }),
+          yes: t("account.leave"),
+          no: t("account.stay"),
+        },
+        () => change("teams", "leaveTeam", { teamId: team.id }, () => t("account.left", { name: team.name })),
+      ),
     );
   }
 
@@ -208,10 +277,24 @@ export function openAccount(code) {
         { class: "notice", "data-key": each.teamId },
         icon("people"),
         h("p", null, t("account.invitation", { name: each.teamName, by: each.invitedBy?.name ?? "" })),
-        h("div", { class: "row" }, button("", t("account.accept"), () => change("teams", "acceptTeamInvitation", { teamId: each.teamId }, () => t("account.accepted", { name: each.teamName }))), button("plain", t("account.decline"), () => change("teams", "declineTeamInvitation", { teamId: each.teamId }, () => t("account.declined")))),
+        h(
+          "div",
+          { class: "row" },
+          button(
+            "",
+            t("account.accept"),
+            () => change("teams", "acceptTeamInvitation", { teamId: each.teamId }, () => t("account.accepted", { name: each.teamName })),
+          ),
+          button("plain", t("account.decline"), () => change("teams", "declineTeamInvitation", { teamId: each.teamId }, () => t("account.declined"))),
+        ),
       )),
       account.myTeams.length ? h("ul", { class: "stack loose" }, account.myTeams.map(teamItem)) : h("p", { class: "soft" }, t("account.noTeams")),
-      form("row ends", t("account.createTeam"), ({ name }) => change("teams", "createTeam", { input: { name, idempotencyKey: newKey() } }, () => t("account.teamCreated", { name })), field("team", t("account.teamName"), { name: "name", required: true, autocomplete: "off" })),
+      form(
+        "row ends",
+        t("account.createTeam"),
+        ({ name }) => change("teams", "createTeam", { input: { name, idempotencyKey: newKey() } }, () => t("account.teamCreated", { name })),
+        field("team", t("account.teamName"), { name: "name", required: true, autocomplete: "off" }),
+      ),
     );
   }
 
@@ -236,10 +319,22 @@ export function openAccount(code) {
   }));
 
   function render() {
-    if (!me) return [h("h1", null, t("tab.account")), code && notice("wait", "person", t("account.confirmSignIn")), looks(), hasSession() ? [notice("wait", "warning", errorText("OFFLINE")), signOutButton()] : h("div", null, h("a", { class: "btn", href: "#/signin", onclick: remember }, t("tab.signin")))].flat();
+    if (!me) return [
+      h("h1", null, t("tab.account")),
+      code && notice("wait", "person", t("account.confirmSignIn")),
+      looks(),
+      hasSession()
+        ? [notice("wait", "warning", errorText("OFFLINE")), signOutButton()]
+        : h("div", null, h("a", { class: "btn", href: "#/signin", onclick: remember }, t("tab.signin"))),
+    ].flat();
     if (!account) return [h("h1", null, t("tab.account")), error ? failure(error, load) : bones(4), signOutButton()];
     return [
-      h("div", { class: "stack tight" }, h("h1", null, account.me.name), h("p", { class: "soft" }, [loginName(), ...(account.me.groups ?? [])].filter(Boolean).join(" · "))),
+      h(
+        "div",
+        { class: "stack tight" },
+        h("h1", null, account.me.name),
+        h("p", { class: "soft" }, [loginName(), ...(account.me.groups ?? [])].filter(Boolean).join(" · ")),
+      ),
       looks(),
       teams(),
       sessions(),

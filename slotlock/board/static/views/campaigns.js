@@ -20,7 +20,12 @@ export function openCampaigns() {
     let tag = h("span", { class: "tag over" }, t("open.over"));
     if (opensAt > now()) {
       const leftMs = opensAt - now();
-      tag = h("span", { class: "tag" }, icon("clock"), leftMs < 3_600_000 ? t("state.in", { time: countdown(leftMs) }) : t("state.from", { time: opening(opensAt, deviceZone) }));
+      tag = h(
+        "span",
+        { class: "tag" },
+        icon("clock"),
+        leftMs < 3_600_000 ? t("state.in", { time: countdown(leftMs) }) : t("state.from", { time: opening(opensAt, deviceZone) }),
+      );
     } else if (closesAt > now()) {
       tag = h("span", { class: "tag yours" }, t("open.now"));
     }
@@ -30,7 +35,13 @@ export function openCampaigns() {
     return h(
       "li",
       { "data-key": campaign.id },
-      h("p", null, h("a", { href: `#/campaign/${campaign.id}` }, h("strong", null, campaign.name)), h("br"), h("span", { class: "soft" }, [groups, until].filter(Boolean).join(" · "))),
+      h(
+        "p",
+        null,
+        h("a", { href: `#/campaign/${campaign.id}` }, h("strong", null, campaign.name)),
+        h("br"),
+        h("span", { class: "soft" }, [groups, until].filter(Boolean).join(" · ")),
+      ),
       tag,
     );
   }
@@ -42,7 +53,13 @@ export function openCampaigns() {
       return [
         h("div", { class: "top" }, h("h1", null, t("campaigns.title")), freshness(live.state)),
         !me && notice("", "person", t("campaigns.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin"))),
-        live.error && !live.items ? failure(live.error, () => live.load()) : live.items ? (order.length ? [h("ul", { class: "frame list" }, order.map(entry)), h("p", { class: "small soft" }, zoneText(deviceZone))] : notice("", "list", t("empty.campaigns"))) : bones(3),
+        live.error && !live.items
+          ? failure(live.error, () => live.load())
+          : live.items
+            ? (order.length
+              ? [h("ul", { class: "frame list" }, order.map(entry)), h("p", { class: "small soft" }, zoneText(deviceZone))]
+              : notice("", "list", t("empty.campaigns")))
+            : bones(3),
       ];
     },
     leave() {

@@ -47,13 +47,33 @@ export function calendarFeed() {
       body.push(
         h("p", null, t("feed.help")),
         field("feed-address", t("feed.address"), { readonly: true, value: address, onfocus: (/** @type {any} */ event) => event.target.select() }),
-        h("div", { class: "row" }, h("a", { class: "btn second", href: address.replace(/^https?:/, "webcal:") }, icon("week"), t("feed.open")), button("second", t(isCopied ? "feed.copied" : "feed.copy"), () => copy(address))),
+        h(
+          "div",
+          { class: "row" },
+          h("a", { class: "btn second", href: address.replace(/^https?:/, "webcal:") }, icon("week"), t("feed.open")),
+          button("second", t(isCopied ? "feed.copied" : "feed.copy"), () => copy(address)),
+        ),
         h("p", { class: "small soft" }, t("feed.once")),
       );
     } else if (feed) {
       body.push(
         h("p", null, t("feed.since", { date: dayOf(feed.createdAt, deviceZone) })),
-        h("div", { class: "row" }, askOnce("feed new", "second", { label: t("feed.again"), question: t("feed.againAsk"), yes: t("feed.again"), no: t("feed.keep") }, () => request("createCalendarFeed")), askOnce("feed end", "plain", { label: t("feed.end"), question: t("feed.endAsk"), yes: t("feed.end"), no: t("feed.keep") }, () => request("revokeCalendarFeed"))),
+        h(
+          "div",
+          { class: "row" },
+          askOnce(
+            "feed new",
+            "second",
+            { label: t("feed.again"), question: t("feed.againAsk"), yes: t("feed.again"), no: t("feed.keep") },
+            () => request("createCalendarFeed"),
+          ),
+          askOnce(
+            "feed end",
+            "plain",
+            { label: t("feed.end"), question: t("feed.endAsk"), yes: t("feed.end"), no: t("feed.keep") },
+            () => request("revokeCalendarFeed"),
+          ),
+        ),
       );
     } else if (feed === null) {
       body.push(h("p", null, t("feed.none")), h("div", null, button("second", t("feed.create"), () => request("createCalendarFeed"))));

@@ -49,7 +49,13 @@ export function sendingPage() {
 export function passwordField() {
   let isShown = false;
   return (/** @type {string} */ label, /** @type {boolean} */ isNew, /** @type {string} */ error) => [
-    field("password", label, { type: isShown ? "text" : "password", autocomplete: isNew ? "new-password" : "current-password", required: true }, error, isNew ? t("signin.passwordRules", site.passwordRules) : ""),
+    field(
+      "password",
+      label,
+      { type: isShown ? "text" : "password", autocomplete: isNew ? "new-password" : "current-password", required: true },
+      error,
+      isNew ? t("signin.passwordRules", site.passwordRules) : "",
+    ),
     checkbox("check", t("signin.show"), { checked: isShown }, (isChecked) => (isShown = isChecked)),
   ];
 }
@@ -136,7 +142,12 @@ export function openSignIn() {
     return h(
       "div",
       { class: "stack", "data-key": "providers" },
-      providers.map((/** @type {any} */ { id, name }) => button(kind, t("signin.with", { name }), page.once(goTo(id)), { "aria-disabled": page.isSending && "true" })),
+      providers.map((/** @type {any} */ { id, name }) => button(
+        kind,
+        t("signin.with", { name }),
+        page.once(goTo(id)),
+        { "aria-disabled": page.isSending && "true" },
+      )),
       trouble && notice("stop", "warning", trouble),
       areProvidersFirst && h("p", { class: "soft" }, t(passwordSignIn ? "signin.orPassword" : "signin.passwordOfOrganizers")),
     );
@@ -173,7 +184,12 @@ export function openSignIn() {
         "form",
         { class: "stack", onsubmit: page.once(submit), novalidate: true },
         isRegistering && field("name", t("signin.name"), { autocomplete: "name", required: true }, errors.name),
-        field("email", t(isRegistering ? "signin.email" : "people.login"), { type: isRegistering ? "email" : "text", autocomplete: "username", inputmode: "email", autocapitalize: "none", required: true }, errors.email),
+        field(
+          "email",
+          t(isRegistering ? "signin.email" : "people.login"),
+          { type: isRegistering ? "email" : "text", autocomplete: "username", inputmode: "email", autocapitalize: "none", required: true },
+          errors.email,
+        ),
         passwordFields(t("signin.password"), isRegistering, errors.password),
         page.button(`big full ${areProvidersFirst ? "second" : ""}`, title()),
       ),

@@ -52,7 +52,11 @@ async function finishSignOn(currentPassword) {
   redraw();
   const operation = begun.userId ? "linkSignIn" : "finishSignIn";
   const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss"), currentPassword };
-  const result = (await sendUntilAnswered(() => run(operation, variables).then((data) => data[operation]), { isWanted: () => true, onTrouble: () => say(t("signin.busy")), codes: BUSY })) ?? { code: "OTHER_USER" };
+  const result = (await sendUntilAnswered(() => run(operation, variables).then((data) => data[operation]), {
+    isWanted: () => true,
+    onTrouble: () => say(t("signin.busy")),
+    codes: BUSY,
+  })) ?? { code: "OTHER_USER" };
   if (!result.__typename) {
     error = result.code;
     return redraw();
@@ -120,7 +124,9 @@ export function openSignOn() {
     width: /** @type {"narrow"} */ ("narrow"),
     render: () => [
       h("h1", null, title()),
-      problem ? notice("stop", "warning", problem, button("second", t(isLink && me ? "tab.account" : "tab.signin"), goOn)) : error ? failure(error, () => finishSignOn()) : linkTrouble ? passwordForm() : h("p", null, t("signin.sending")),
+      problem
+        ? notice("stop", "warning", problem, button("second", t(isLink && me ? "tab.account" : "tab.signin"), goOn))
+        : error ? failure(error, () => finishSignOn()) : linkTrouble ? passwordForm() : h("p", null, t("signin.sending")),
       languageLinks(),
     ],
   };

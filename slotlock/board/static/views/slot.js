@@ -106,9 +106,21 @@ export function openSlot(part) {
       h("h2", { id: "turn", class: "vh" }, t("slot.line")),
       position && h("p", { class: "turn" }, ordinal(position), " ", h("small", null, t("slot.inLine"))),
       position && h("div", null, people(all, position)),
-      h("p", null, [before && after ? t("slot.both", { before, after }) : before && t("slot.sentence", { text: before }), t("slot.since", { time: recent(since, slot.timeZone) })].filter(Boolean).join(" ")),
+      h(
+        "p",
+        null,
+        [
+          before && after ? t("slot.both", { before, after }) : before && t("slot.sentence", { text: before }),
+          t("slot.since", { time: recent(since, slot.timeZone) }),
+        ].filter(Boolean).join(" "),
+      ),
       notice("wait", "clock", offer ? t("slot.offer", { time: durationOf(offer) }) : t("slot.direct")),
-      askOnce(`leave ${slot.id}`, "final fit", { label: [t("slot.leave"), whose(slot.title)], question: t("slot.leaveAsk"), yes: t("slot.leave"), no: t("slot.stay") }, () => leave(slot)),
+      askOnce(
+        `leave ${slot.id}`,
+        "final fit",
+        { label: [t("slot.leave"), whose(slot.title)], question: t("slot.leaveAsk"), yes: t("slot.leave"), no: t("slot.stay") },
+        () => leave(slot),
+      ),
     );
   }
 
@@ -122,7 +134,12 @@ export function openSlot(part) {
       position ? h("p", { class: "turn" }, ordinal(position), " ", h("small", null, t("slot.inQueue"))) : h("p", null, h("strong", null, t("action.deciding"))),
       position && h("div", null, people(position, position)),
       h("p", null, sent.isLost ? t("state.noConnection") : t("slot.queueHelp")),
-      askOnce(`queue ${slot.id}`, "final fit", { label: t("slot.leaveQueue"), question: t("slot.queueAsk"), yes: t("slot.leaveQueue"), no: t("slot.stay") }, () => leaveQueue(slot.id)),
+      askOnce(
+        `queue ${slot.id}`,
+        "final fit",
+        { label: t("slot.leaveQueue"), question: t("slot.queueAsk"), yes: t("slot.leaveQueue"), no: t("slot.stay") },
+        () => leaveQueue(slot.id),
+      ),
     );
   }
 
@@ -160,9 +177,17 @@ export function openSlot(part) {
       slot.location && [t("slot.where"), slot.location],
       slot.meetingUrl && [t("slotForm.meetingUrl"), h("a", { href: slot.meetingUrl, rel: "noopener noreferrer" }, slot.meetingUrl)],
       resources.length > 0 && [t("slot.with"), listOf(resources)],
-      slot.capacity && [t("slot.places"), freePlaces(slot) > 0 ? t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining }) : t(slot.remaining > 0 ? "state.places" : "slot.allTaken", { count: slot.capacity })],
+      slot.capacity && [
+        t("slot.places"),
+        freePlaces(slot) > 0
+          ? t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining })
+          : t(slot.remaining > 0 ? "state.places" : "slot.allTaken", { count: slot.capacity }),
+      ],
       ...limits(slot),
-      !slot.myBooking && [t("slot.cancel"), cancelUntil(slot) > now() ? t("open.cancelUntil", { time: recent(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack")],
+      !slot.myBooking && [
+        t("slot.cancel"),
+        cancelUntil(slot) > now() ? t("open.cancelUntil", { time: recent(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack"),
+      ],
     ];
     return section("about", t("slot.about"), [
       markdown(slot.description),
@@ -244,15 +269,20 @@ function recent(at, zone) {
 /** @param {any} slot */
 function when(slot) {
   if (slot.meetings.length === 1) return meetingText(slot.meetings[0], slot.timeZone);
-  return [rhythmOf({ ...slot, meetingCount: slot.meetings.length }), t("slot.fromTo", { from: dayOf(slot.startTime, slot.timeZone), until: dayOf(slot.endTime, slot.timeZone) })].join(" · ");
+  return [
+    rhythmOf({ ...slot, meetingCount: slot.meetings.length }),
+    t("slot.fromTo", { from: dayOf(slot.startTime, slot.timeZone), until: dayOf(slot.endTime, slot.timeZone) }),
+  ].join(" · ");
 }
 
 /** Return a date of several, which are in order. @param {any} meeting @param {string} zone */
 function dateText({ startTime, endTime }, zone) {
-  return `${weekdayOf(startTime, zone)}, ${shortDayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${weekdayOf(startTime, zone) === weekdayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone)}`;
+  const end = weekdayOf(startTime, zone) === weekdayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone);
+  return `${weekdayOf(startTime, zone)}, ${shortDayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${end}`;
 }
 
 /** @param {any} meeting @param {string} zone */
 function meetingText({ startTime, endTime }, zone) {
-  return `${dayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${dayOf(startTime, zone) === dayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone)}`;
+  const end = dayOf(startTime, zone) === dayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone);
+  return `${dayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${end}`;
 }

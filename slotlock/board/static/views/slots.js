@@ -138,7 +138,8 @@ export function openSlots(campaignId) {
     const leftMs = opensAt - now();
     const seconds = Math.max(0, Math.ceil(leftMs / 1000));
     const rest = seconds % MINUTE || (seconds ? MINUTE : 0);
-    const fits = (live.items ?? []).filter((slot) => isForMe(campaign) && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
+    const fits = (live.items ?? []).filter((slot) => isForMe(campaign)
+      && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
     const parts = countdown(leftMs).split(":").flatMap((part, index) => (index ? [h("i", null, ":"), h("span", null, part)] : [h("span", null, part)]));
     const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), text);
     return panel(
@@ -154,9 +155,21 @@ export function openSlots(campaignId) {
     );
   }
 
-  /** Return the loud panel before and at the opening. @param {string} heading @param {any} count @param {number} rest of the dashes @param {string} help @param {any[]} items */
+  /**
+   * Return the loud panel before and at the opening.
+   * @param {string} heading @param {any} count @param {number} rest of the dashes @param {string} help @param {any[]} items
+   */
   function panel(heading, count, rest, help, items) {
-    const shown = section("opens", heading, [count, h("div", { class: "stack" }, dashes({ class: "minute" }, MINUTE, "rest", 0, rest), h("p", { class: "soft" }, help)), items.length > 0 && h("ul", { class: "ready" }, items)], { kind: "opening" });
+    const shown = section(
+      "opens",
+      heading,
+      [
+        count,
+        h("div", { class: "stack" }, dashes({ class: "minute" }, MINUTE, "rest", 0, rest), h("p", { class: "soft" }, help)),
+        items.length > 0 && h("ul", { class: "ready" }, items),
+      ],
+      { kind: "opening" },
+    );
     shown.style.setProperty("--height", `${panelHeight}px`);
     return shown;
   }
@@ -166,13 +179,34 @@ export function openSlots(campaignId) {
     panelHeight ||= document.querySelector(".opening")?.clientHeight ?? 0;
     const all = (live.items ?? []).reduce((sum, slot) => sum + slot.capacity, 0);
     const free = (live.items ?? []).reduce((sum, slot) => sum + freePlaces(slot), 0);
-    const own = (live.items ?? []).filter((slot) => slot.myBooking).map((slot) => h("li", { "data-key": slot.id }, icon("tick"), h("span", null, t("open.isYours", { title: slot.title }))));
-    if (isSmall) return section("opens", [t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })], [own.length > 0 && h("ul", { class: "ready" }, own)], { kind: "opening small" });
-    return panel(t("open.now"), h("p", { class: "count" }, h("span", null, number(free))), Math.ceil((MINUTE * free) / all), t("open.ofFree", { count: all }), own);
+    const own = (live.items ?? []).filter((slot) => slot.myBooking).map((slot) => h(
+      "li",
+      { "data-key": slot.id },
+      icon("tick"),
+      h("span", null, t("open.isYours", { title: slot.title })),
+    ));
+    if (isSmall) return section(
+      "opens",
+      [t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })],
+      [own.length > 0 && h("ul", { class: "ready" }, own)],
+      { kind: "opening small" },
+    );
+    return panel(
+      t("open.now"),
+      h("p", { class: "count" }, h("span", null, number(free))),
+      Math.ceil((MINUTE * free) / all),
+      t("open.ofFree", { count: all }),
+      own,
+    );
   }
 
   function filterRow() {
-    const chip = (/** @type {"free" | "forMe"} */ name) => checkbox("chip", t(`filter.${name}`), { checked: filters[name] }, (isChecked) => (filters[name] = isChecked));
+    const chip = (/** @type {"free" | "forMe"} */ name) => checkbox(
+      "chip",
+      t(`filter.${name}`),
+      { checked: filters[name] },
+      (isChecked) => (filters[name] = isChecked),
+    );
     return h(
       "div",
       { class: "filters" },
@@ -196,7 +230,13 @@ export function openSlots(campaignId) {
     const days = [...byDay(live.items)].map(([key, all]) => ({ key, slots: all.filter(isShown) })).filter((day) => day.slots.length);
     if (!days.length) return notice("", "list", live.items.length ? t("empty.filter") : t("empty.campaign"));
     const booked = live.items.filter((slot) => slot.myBooking?.status === "CONFIRMED");
-    const context = { own: booked.length === 1 ? booked[0] : null, opensAt, isOld: live.state === "old" && live.readAt > 0 && Date.now() - live.readAt > MINUTE * 1000, readAt: live.readAt, isForOthers: !isForMe(campaign) };
+    const context = {
+      own: booked.length === 1 ? booked[0] : null,
+      opensAt,
+      isOld: live.state === "old" && live.readAt > 0 && Date.now() - live.readAt > MINUTE * 1000,
+      readAt: live.readAt,
+      isForOthers: !isForMe(campaign),
+    };
     const leftMs = opensAt - now();
     const starred = stars();
     const first = leftMs > 0 || wasThere ? live.items.filter((slot) => starred.has(slot.id) && isShown(slot)) : [];

@@ -21,7 +21,8 @@ const SHORTEST = 0.75;
 
 /**
  * A meeting of a booking, or of a place in a line, on its day.
- * @typedef {{key: string, slot: any, booking: any, entry: any, startTime: string, endTime: string, from: number, to: number, lane: number, lanes: number}} Entry
+ * @typedef {{key: string, slot: any, booking: any, entry: any, startTime: string, endTime: string, from: number, to: number, lane: number, lanes: number}}
+ *   Entry
  */
 
 export function openWeek() {
@@ -64,7 +65,8 @@ export function openWeek() {
   }, 15_000);
 
   function render() {
-    if (!me && !hasSession()) return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
+    if (!me && !hasSession())
+      return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
     if (!week) return [h("h1", null, t("tab.week")), error ? failure(error, load) : bones(4)];
     const all = entriesOf(week);
     const monday = shownMonday || mondayOf(all);
@@ -77,7 +79,13 @@ export function openWeek() {
         { class: "row span" },
         h("h1", null, t("tab.week")),
         freshness(isLive() && me ? "live" : "old"),
-        h("div", { class: "row push" }, button("plain", t("week.before"), () => turn(monday - 7 * DAY_MS)), button("plain", t("week.after"), () => turn(monday + 7 * DAY_MS)), feed.button()),
+        h(
+          "div",
+          { class: "row push" },
+          button("plain", t("week.before"), () => turn(monday - 7 * DAY_MS)),
+          button("plain", t("week.after"), () => turn(monday + 7 * DAY_MS)),
+          feed.button(),
+        ),
       ),
       feed.panel(),
       zones.size > 0 && h("div", { class: "notice span" }, icon("clock"), h("p", null, zoneText([...zones].join(", ")))),
@@ -102,7 +110,11 @@ export function openWeek() {
       "aside",
       { class: "sheet stack side", "aria-labelledby": "next", "data-key": `next ${booking.id}` },
       h("h2", { id: "next" }, t("week.next", { title: slot.title })),
-      h("p", { class: "soft" }, [`${opening(Date.parse(meeting.startTime), slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, whereOf(slot)].filter(Boolean).join(" · ")),
+      h(
+        "p",
+        { class: "soft" },
+        [`${opening(Date.parse(meeting.startTime), slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, whereOf(slot)].filter(Boolean).join(" · "),
+      ),
       code?.checkInQr && checkInCodeFigure(code, slot.title),
       cutoff > now() && bookingActions(slot, code?.calendarUrl, true, () => cancel({ ...slot, myBooking: booking })),
       cutoff > now() && h("p", { class: "small soft" }, t("slot.cancelUntil", { time: opening(cutoff, slot.timeZone) })),
@@ -128,8 +140,18 @@ export function openWeek() {
         return h(
           "section",
           { "aria-labelledby": `d${index}`, "data-key": `day ${index}` },
-          h("h2", { id: `d${index}`, "aria-current": key === today && "date" }, weekdayOf(date, "UTC"), " ", h("span", { class: "soft" }, shortDayOf(date, "UTC"))),
-          h("ol", { class: "meetings", style: { "--lanes": Math.max(1, ...byKey[index].map((each) => each.lanes)) } }, byKey[index].length ? byKey[index].map(meetingItem) : h("li", { class: "none soft" }, t("week.nothing"))),
+          h(
+            "h2",
+            { id: `d${index}`, "aria-current": key === today && "date" },
+            weekdayOf(date, "UTC"),
+            " ",
+            h("span", { class: "soft" }, shortDayOf(date, "UTC")),
+          ),
+          h(
+            "ol",
+            { class: "meetings", style: { "--lanes": Math.max(1, ...byKey[index].map((each) => each.lanes)) } },
+            byKey[index].length ? byKey[index].map(meetingItem) : h("li", { class: "none soft" }, t("week.nothing")),
+          ),
         );
       }),
     );
@@ -160,14 +182,19 @@ async function readCodes(bookings, known) {
 
 /** Return the confirmed booking whose meeting comes next or goes on. @param {any} week */
 function nextOf(week) {
-  const ends = (/** @type {any} */ booking) => booking.slot.meetings.map((/** @type {any} */ each) => Date.parse(each.endTime)).filter((/** @type {number} */ at) => at > now())[0] ?? Infinity;
+  const ends = (/** @type {any} */ booking) => booking.slot.meetings
+    .map((/** @type {any} */ each) => Date.parse(each.endTime))
+    .filter((/** @type {number} */ at) => at > now())[0] ?? Infinity;
   const coming = week.bookings.filter((/** @type {any} */ each) => each.status === "CONFIRMED" && each.slot.status !== "CANCELLED" && ends(each) < Infinity);
   return coming.sort((/** @type {any} */ a, /** @type {any} */ b) => ends(a) - ends(b))[0];
 }
 
 /** Return all meetings, each with its lane among those at the same time. @param {any} week @returns {Entry[]} */
 function entriesOf(week) {
-  const held = [...week.bookings.map((/** @type {any} */ booking) => ({ slot: booking.slot, booking })), ...week.entries.map((/** @type {any} */ entry) => ({ slot: entry.slot, entry }))];
+  const held = [
+    ...week.bookings.map((/** @type {any} */ booking) => ({ slot: booking.slot, booking })),
+    ...week.entries.map((/** @type {any} */ entry) => ({ slot: entry.slot, entry })),
+  ];
   const all = held.flatMap(({ slot, booking, entry }) => slot.meetings.map((/** @type {any} */ { startTime, endTime }) => {
     const from = Math.min(hoursOf(startTime, slot.timeZone), 24 - SHORTEST);
     const isSameDay = dateKey(startTime, slot.timeZone) === dateKey(endTime, slot.timeZone);
@@ -221,8 +248,17 @@ function meetingItem({ key, slot, booking, entry, startTime, from, to, lane, lan
   else if (isWaiting) text = t(booking.waitedSince ? "state.offered" : "state.held", { time: timeOf(booking.heldUntil, slot.timeZone) });
   return h(
     "li",
-    { class: ["meeting", !isCancelled && (isWaiting ? "wait" : "yours"), lanes > 1 && "slim"].filter(Boolean).join(" "), "data-key": key, style: { "--from": quarter(from), "--to": quarter(to), "--lane": lane + 1, "--end": lane + 1 === lanes ? -1 : lane + 2 } },
-    h("span", { class: "at" }, h("time", { datetime: startTime }, timeOf(startTime, slot.timeZone)), icon(isCancelled ? "warning" : entry ? "people" : isWaiting ? "clock" : "tick")),
+    {
+      class: ["meeting", !isCancelled && (isWaiting ? "wait" : "yours"), lanes > 1 && "slim"].filter(Boolean).join(" "),
+      "data-key": key,
+      style: { "--from": quarter(from), "--to": quarter(to), "--lane": lane + 1, "--end": lane + 1 === lanes ? -1 : lane + 2 },
+    },
+    h(
+      "span",
+      { class: "at" },
+      h("time", { datetime: startTime }, timeOf(startTime, slot.timeZone)),
+      icon(isCancelled ? "warning" : entry ? "people" : isWaiting ? "clock" : "tick"),
+    ),
     h("a", { href: `#/slot/${slot.id}` }, isCancelled ? h("s", null, slot.title) : slot.title),
     h("span", { class: "is soft" }, [whereOf(slot), text].filter(Boolean).join(" · ")),
   );

@@ -128,7 +128,11 @@ export function openWishes(campaignId) {
   /** @param {string} id */
   const titleOf = (id) => slotOf(id)?.title ?? t("wishes.gone");
   /** @param {any} slot */
-  const when = (slot) => slot && h("span", { class: "soft" }, `${shortDayOf(slot.startTime, slot.timeZone)}, ${timeOf(new Date(slot.startTime), slot.timeZone)}`);
+  const when = (slot) => slot && h(
+    "span",
+    { class: "soft" },
+    `${shortDayOf(slot.startTime, slot.timeZone)}, ${timeOf(new Date(slot.startTime), slot.timeZone)}`,
+  );
 
   /** @param {string} id @param {number} index @param {any[]} more */
   const line = (id, index, ...more) => h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id)), more);
@@ -136,13 +140,23 @@ export function openWishes(campaignId) {
   /** @param {string} id */
   function demand(id) {
     const found = data.wishStatistics?.find((/** @type {any} */ each) => each.slotId === id);
-    return data.wishStatistics && h("span", { class: "soft" }, " · ", t("wishes.demand", { count: found?.wishes ?? 0, places: number(slotOf(id)?.capacity ?? 0) }));
+    return data.wishStatistics && h(
+      "span",
+      { class: "soft" },
+      " · ",
+      t("wishes.demand", { count: found?.wishes ?? 0, places: number(slotOf(id)?.capacity ?? 0) }),
+    );
   }
 
   /** @param {string} id @param {number} index */
   function wish(id, index) {
     const name = whose(titleOf(id));
-    const act = (/** @type {string} */ kind, /** @type {string} */ key, /** @type {() => void} */ does, /** @type {boolean} */ isOff) => button(`second ${kind}`, [t(key), name.cloneNode(true)], does, { disabled: isOff });
+    const act = (
+      /** @type {string} */ kind,
+      /** @type {string} */ key,
+      /** @type {() => void} */ does,
+      /** @type {boolean} */ isOff,
+    ) => button(`second ${kind}`, [t(key), name.cloneNode(true)], does, { disabled: isOff });
     return h(
       "li",
       { "data-key": `wish ${id}` },
@@ -163,7 +177,12 @@ export function openWishes(campaignId) {
       "li",
       { "data-key": `slot ${slot.id}` },
       h("p", { class: "grow" }, h("a", { href: `#/slot/${slot.id}` }, slot.title), h("br"), when(slot), demand(slot.id)),
-      button("second", [t("wishes.add"), whose(slot.title)], () => change([...ranked, slot.id], t("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) })), { disabled: ranked.length >= MOST }),
+      button(
+        "second",
+        [t("wishes.add"), whose(slot.title)],
+        () => change([...ranked, slot.id], t("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) })),
+        { disabled: ranked.length >= MOST },
+      ),
     );
   }
 
@@ -186,7 +205,11 @@ export function openWishes(campaignId) {
       choice(),
       section("ranked", [t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
         ranked.length ? h("ol", { class: "frame list" }, ranked.map(wish)) : notice("", "star", t("wishes.none")),
-        h("p", { class: problem ? "error" : "soft", "data-key": "state" }, problem ? [icon("warning"), h("span", null, problem), button("second", t("again"), send)] : state ? t(`wishes.${state}`) : ""),
+        h(
+          "p",
+          { class: problem ? "error" : "soft", "data-key": "state" },
+          problem ? [icon("warning"), h("span", null, problem), button("second", t("again"), send)] : state ? t(`wishes.${state}`) : "",
+        ),
       ]),
       section("others", t("wishes.others"), [searchField((typed) => (text = typed)), h("ul", { class: "frame list" }, others.map(candidate))]),
     ];
@@ -199,7 +222,8 @@ export function openWishes(campaignId) {
 
   /** Say what became of a wish, and why. @param {any} outcome @param {any} entry */
   function why(outcome, { notEligible, memberCount }) {
-    if (outcome.notBooked) return t("wishes.NOT_BOOKED", { reason: t(/** @type {any} */ (SAID_AS)[outcome.notBooked] ?? `refusal.${outcome.notBooked}`, {}, outcome.notBooked) });
+    if (outcome.notBooked)
+      return t("wishes.NOT_BOOKED", { reason: t(/** @type {any} */ (SAID_AS)[outcome.notBooked] ?? `refusal.${outcome.notBooked}`, {}, outcome.notBooked) });
     if (outcome.result === "GRANTED") return t("wishes.GRANTED", { round: number(outcome.round) });
     if (outcome.result === "FULL" && memberCount > 1) return t("wishes.fullForTeam");
     if (outcome.result === "FULL") return outcome.lastNumberServed ? t("wishes.FULL", { number: number(outcome.lastNumberServed) }) : t("wishes.fullBefore");
@@ -248,7 +272,12 @@ export function openWishes(campaignId) {
   return {
     title: () => t("wishes.title"),
     render: () => [
-      h("div", { class: "top" }, h("h1", null, t("wishes.title")), data?.campaign && h("p", { class: "soft" }, h("a", { href: `#/campaign/${campaignId}` }, data.campaign.name))),
+      h(
+        "div",
+        { class: "top" },
+        h("h1", null, t("wishes.title")),
+        data?.campaign && h("p", { class: "soft" }, h("a", { href: `#/campaign/${campaignId}` }, data.campaign.name)),
+      ),
       ...(me ? body() : [notice("", "person", t("wishes.signIn"), button("", t("tab.signin"), signInFirst))]),
     ],
     leave() {

@@ -32,7 +32,8 @@ export function openOrganizer() {
       if (isLeft || counts.has(id)) continue;
       counts.set(id, null);
       const data = await run("campaignCounts", { id }).catch(() => null);
-      if (data?.campaignStatistics) counts.set(id, { ...data.campaignStatistics, drafts: data.slots.totalCount ?? 0, zone: [...data.zones.nodes, ...data.slots.nodes][0]?.timeZone });
+      if (data?.campaignStatistics)
+        counts.set(id, { ...data.campaignStatistics, drafts: data.slots.totalCount ?? 0, zone: [...data.zones.nodes, ...data.slots.nodes][0]?.timeZone });
       redraw();
     }
   }
@@ -67,7 +68,12 @@ export function openOrganizer() {
       { "data-key": campaign.id },
       h("div", { class: "stack tight grow" },
         h("h2", { class: "named" }, h("a", { href: `#/plan/${campaign.id}` }, campaign.name), " ", stateTag(campaign)),
-        h("p", { class: "soft" }, t("orga.times", { opens: whenOf(campaign.opensAt, zone), closes: whenOf(campaign.closesAt, zone) }), zone !== deviceZone && ` · ${zone.replace(/_/g, " ")}`),
+        h(
+          "p",
+          { class: "soft" },
+          t("orga.times", { opens: whenOf(campaign.opensAt, zone), closes: whenOf(campaign.closesAt, zone) }),
+          zone !== deviceZone && ` · ${zone.replace(/_/g, " ")}`,
+        ),
         counted(counts.get(campaign.id))),
       h("div", { class: "row" },
         control("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, [t("orga.monitor"), name.cloneNode(true)]),
@@ -92,7 +98,13 @@ export function openOrganizer() {
         resources.render(),
         holidays.render(),
         form && form.render(t("orga.create"), campaignFields(form, deviceZone), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
-        live.error && !live.items ? failure(live.error, () => live.load()) : !live.items ? bones(3) : live.items.length ? h("ul", { class: "frame list" }, [...live.items].sort((a, b) => rank(a) - rank(b) || b.opensAt.localeCompare(a.opensAt)).map(entry)) : notice("", "list", t("orga.empty")),
+        live.error && !live.items
+          ? failure(live.error, () => live.load())
+          : !live.items
+            ? bones(3)
+            : live.items.length
+              ? h("ul", { class: "frame list" }, [...live.items].sort((a, b) => rank(a) - rank(b) || b.opensAt.localeCompare(a.opensAt)).map(entry))
+              : notice("", "list", t("orga.empty")),
       ];
     },
     leave() {

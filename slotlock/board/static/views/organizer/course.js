@@ -83,7 +83,8 @@ export function openCourse(part) {
   }
 
   async function remove() {
-    if (await actions.run("deleteSlot", "deleteSlot", { id: slotId, scope }, t("course.deleted"))) go(slot.campaign ? `#/plan/${slot.campaign.id}` : "#/organizer");
+    if (await actions.run("deleteSlot", "deleteSlot", { id: slotId, scope }, t("course.deleted")))
+      go(slot.campaign ? `#/plan/${slot.campaign.id}` : "#/organizer");
   }
 
   function head() {
@@ -105,7 +106,18 @@ export function openCourse(part) {
       ),
       actions.problem("publishSlot"),
       form && form.render(t("course.edit"), slotFields(form, slot), { onsubmit: save, oncancel: edit }),
-      slot.status !== "CANCELLED" && h("div", { class: "stack tight" }, level(taken, slot.capacity), h("p", null, h("strong", null, t("orga.taken", { taken, count: slot.capacity })), slot.waitlistLength > 0 && t("state.waitingCount", { count: slot.waitlistLength })), limits()),
+      slot.status !== "CANCELLED" && h(
+        "div",
+        { class: "stack tight" },
+        level(taken, slot.capacity),
+        h(
+          "p",
+          null,
+          h("strong", null, t("orga.taken", { taken, count: slot.capacity })),
+          slot.waitlistLength > 0 && t("state.waitingCount", { count: slot.waitlistLength }),
+        ),
+        limits(),
+      ),
       slot.description && h("p", { class: "text" }, slot.description),
     ];
   }
@@ -132,9 +144,12 @@ export function openCourse(part) {
     const last = slot.meetings[slot.meetings.length - 1];
     const timesOf = (/** @type {any} */ each) => `${shortOf(each.startTime, slot.timeZone)}–${timeOf(each.endTime, slot.timeZone)}`;
     if (slot.meetings.length > 1 && slot.meetings.every((/** @type {any} */ each) => timesOf(each) === timesOf(first))) {
-      return `${timesOf(first)}; ${t("slot.courseOf", { count: slot.meetings.length, from: dayOf(first.startTime, slot.timeZone), until: dayOf(last.startTime, slot.timeZone) })}`;
+      const [from, until] = [first, last].map((each) => dayOf(each.startTime, slot.timeZone));
+      return `${timesOf(first)}; ${t("slot.courseOf", { count: slot.meetings.length, from, until })}`;
     }
-    const shown = slot.meetings.slice(0, SHOWN_MEETINGS).map((/** @type {any} */ each) => `${whenOf(each.startTime, slot.timeZone)}–${timeOf(each.endTime, slot.timeZone)}`);
+    const shown = slot.meetings
+      .slice(0, SHOWN_MEETINGS)
+      .map((/** @type {any} */ each) => `${whenOf(each.startTime, slot.timeZone)}–${timeOf(each.endTime, slot.timeZone)}`);
     const more = slot.meetings.length - shown.length;
     return [...shown, more > 0 && t("course.moreMeetings", { count: more })].filter(Boolean).join("; ");
   }
@@ -146,13 +161,30 @@ export function openCourse(part) {
       exportButtons(actions, slotId, t("course.export")),
       site.sendsMail && h("div", { class: "row" }, letter.button(), h("a", { class: "btn second", href: `#/mail/${slotId}` }, t("mail.title"))),
       letter.render(),
-      slot.seriesId && h("p", { class: "row" }, h("label", { for: "scope" }, t("slotForm.scope")), input(scope, { class: "input fit", id: "scope", options: scopes(), onchange: (/** @type {any} */ event) => {
-        scope = event.target.value;
-        redraw();
-      } })),
+      slot.seriesId && h(
+        "p",
+        { class: "row" },
+        h("label", { for: "scope" }, t("slotForm.scope")),
+        input(scope, { class: "input fit", id: "scope", options: scopes(), onchange: (/** @type {any} */ event) => {
+          scope = event.target.value;
+          redraw();
+        } }),
+      ),
       h("div", { class: "row even" },
-        slot.status === "PUBLISHED" && actions.askingButton("cancelSlot", [t(`course.cancel.${which}`)], question, t("course.cancelYes"), () => change("cancelSlot", t("course.cancelled"))),
-        slot.remaining === slot.capacity && actions.askingButton("deleteSlot", [t(`course.delete.${which}`)], t("course.deleteQuestion", { title: slot.title }), t("form.delete"), remove)),
+        slot.status === "PUBLISHED" && actions.askingButton(
+          "cancelSlot",
+          [t(`course.cancel.${which}`)],
+          question,
+          t("course.cancelYes"),
+          () => change("cancelSlot", t("course.cancelled")),
+        ),
+        slot.remaining === slot.capacity && actions.askingButton(
+          "deleteSlot",
+          [t(`course.delete.${which}`)],
+          t("course.deleteQuestion", { title: slot.title }),
+          t("form.delete"),
+          remove,
+        )),
     ]);
   }
 

@@ -33,7 +33,10 @@ export function openDoor(slotId) {
 /** @param {string} slotId */
 function openDoorOf(slotId) {
   /** The `slot`, the `meeting` of it and its `roster`, and when they were read: `readAt`. @type {any} */
-  let known = tab.read(STORED_DOORS + slotId, (kept) => kept.slot.meetings.length && kept.meeting.startTime && kept.roster.every((/** @type {any} */ each) => each.user.groups) && kept);
+  let known = tab.read(
+    STORED_DOORS + slotId,
+    (kept) => kept.slot.meetings.length && kept.meeting.startTime && kept.roster.every((/** @type {any} */ each) => each.user.groups) && kept,
+  );
   let error = "";
   /** The start of the meeting that somebody chose. */
   let chosen = "";
@@ -59,7 +62,12 @@ function openDoorOf(slotId) {
       const roster = slot && (await readAll("doorRoster", { slot: slotId, from: meeting.startTime, until: meeting.endTime }, "slotRoster"));
       if (isLeft) return;
       error = roster ? "" : "SLOT_NOT_FOUND";
-      if (roster && before === changes) keep({ slot, meeting, roster: roster.map(flat).sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.user.name, b.user.name)), readAt: Date.now() });
+      if (roster && before === changes) keep({
+        slot,
+        meeting,
+        roster: roster.map(flat).sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.user.name, b.user.name)),
+        readAt: Date.now(),
+      });
     } catch (caught) {
       error = codeOf(caught);
     }
@@ -168,7 +176,8 @@ function openDoorOf(slotId) {
   /** @param {any} booking with its newest attendance */
   function update(booking) {
     changes += 1;
-    if (booking?.attendanceByMeeting) keep({ ...known, roster: known.roster.map((/** @type {any} */ each) => (each.id === booking.id ? { ...each, ...flat(booking) } : each)) });
+    if (booking?.attendanceByMeeting)
+      keep({ ...known, roster: known.roster.map((/** @type {any} */ each) => (each.id === booking.id ? { ...each, ...flat(booking) } : each)) });
   }
 
   const confirmed = () => known.roster.filter((/** @type {any} */ each) => each.status === "CONFIRMED");
@@ -216,12 +225,18 @@ function openDoorOf(slotId) {
 
   /** A list on paper may be entered days later: any meeting has a door. @param {any} slot @param {any} meeting */
   function meetingChoice(slot, meeting) {
-    return choice("meeting", t("door.meeting"), slot.meetings.map((/** @type {any} */ { startTime }) => [startTime, whenOf(startTime, slot.timeZone)]), meeting.startTime, (value) => {
-      chosen = value;
-      changes += 1;
-      verdict = null;
-      load();
-    });
+    return choice(
+      "meeting",
+      t("door.meeting"),
+      slot.meetings.map((/** @type {any} */ { startTime }) => [startTime, whenOf(startTime, slot.timeZone)]),
+      meeting.startTime,
+      (value) => {
+        chosen = value;
+        changes += 1;
+        verdict = null;
+        load();
+      },
+    );
   }
 
   function verdictPart() {
@@ -253,14 +268,41 @@ function openDoorOf(slotId) {
       h(
         "form",
         { onsubmit: submit },
-        field("code", t("door.field"), { type: "search", autocomplete: "off", autocapitalize: "none", spellcheck: "false", enterkeyhint: "go", oninput: (/** @type {any} */ event) => {
-          text = event.target.value.trim();
-          if (!CODE.test(text)) redraw();
-        } }),
+        field("code", t("door.field"), {
+          type: "search",
+          autocomplete: "off",
+          autocapitalize: "none",
+          spellcheck: "false",
+          enterkeyhint: "go",
+          oninput: (/** @type {any} */ event) => {
+            text = event.target.value.trim();
+            if (!CODE.test(text)) redraw();
+          },
+        }),
       ),
-      h("div", { class: "row" }, checkbox("chip", t("door.missing", { count: left }), { checked: isMissingOnly }, (isChecked) => (isMissingOnly = isChecked)), checkbox("check", t("door.loud"), { checked: isLoud() }, setLoud)),
-      shown.length ? list("ol", { class: "frame list" }, shown.map((/** @type {any} */ booking) => ({ key: booking.id, signature: JSON.stringify([booking, hasStarted]), build: () => row(booking, hasStarted) }))) : notice("", "list", t(known.roster.length ? "door.noName" : "door.empty")),
-      hasStarted && left > 0 && askOnce(`absent ${slotId}`, "plain", { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("form.back") }, markAll),
+      h(
+        "div",
+        { class: "row" },
+        checkbox("chip", t("door.missing", { count: left }), { checked: isMissingOnly }, (isChecked) => (isMissingOnly = isChecked)),
+        checkbox("check", t("door.loud"), { checked: isLoud() }, setLoud),
+      ),
+      shown.length
+        ? list(
+          "ol",
+          { class: "frame list" },
+          shown.map((/** @type {any} */ booking) => ({
+            key: booking.id,
+            signature: JSON.stringify([booking, hasStarted]),
+            build: () => row(booking, hasStarted),
+          })),
+        )
+        : notice("", "list", t(known.roster.length ? "door.noName" : "door.empty")),
+      hasStarted && left > 0 && askOnce(
+        `absent ${slotId}`,
+        "plain",
+        { label: t("door.markAll", { count: left }), question: t("door.markAllAsk", { count: left }), yes: t("door.markAllYes"), no: t("form.back") },
+        markAll,
+      ),
     );
   }
 
@@ -270,7 +312,10 @@ function openDoorOf(slotId) {
     const undo = (/** @type {string} */ name) => changeButton("plain", [t("door.undo")], name, booking);
     let actions = [hasStarted && changeButton("plain", [t("door.absent")], "markNoShow", booking), enter()];
     if (booking.status !== "CONFIRMED") actions = [h("span", { class: "tag wait" }, icon("clock"), t("door.held"))];
-    else if (booking.attendance === "CHECKED_IN") actions = [undo("undoCheckIn"), h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known.slot.timeZone))];
+    else if (booking.attendance === "CHECKED_IN") actions = [
+      undo("undoCheckIn"),
+      h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known.slot.timeZone)),
+    ];
     else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("roster.absent")), enter()];
     return h("li", { "data-key": booking.id }, about(booking.user.name, [booking.user.groups.join(", ")]), h("div", { class: "row" }, actions));
   }

@@ -94,7 +94,15 @@ export function openDraw(campaignId) {
 
   async function showPreview() {
     const capacities = Object.entries(whatIf).filter(([, count]) => count !== "").map(([slotId, count]) => ({ slotId, capacity: Number(count) }));
-    preview = await previewForm.send("previewDraw", () => ({ campaign: campaignId, seed: data.draw.seed?.text ?? previewForm.text("seed", true), maxBookings: previewForm.integer("maxBookings", false), capacities }));
+    preview = await previewForm.send(
+      "previewDraw",
+      () => ({
+        campaign: campaignId,
+        seed: data.draw.seed?.text ?? previewForm.text("seed", true),
+        maxBookings: previewForm.integer("maxBookings", false),
+        capacities,
+      }),
+    );
     redraw();
   }
 
@@ -115,11 +123,26 @@ export function openDraw(campaignId) {
     const { draw } = data;
     const canSupersede = draw.root && ["CLOSED", "DRAWN"].includes(draw.state);
     return section("steps", t(`draw.state.${draw.state}`), [
-      h("ul", { class: "stack tight" }, draw.acts.map((/** @type {any} */ each) => h("li", null, `${whenOf(each.at, deviceZone)}: ${t(`draw.state.${each.state}`)}`, each.by && ` · ${each.by.name}`, each.reason && ` · ${each.reason}`))),
+      h(
+        "ul",
+        { class: "stack tight" },
+        draw.acts.map((/** @type {any} */ each) => h(
+          "li",
+          null,
+          `${whenOf(each.at, deviceZone)}: ${t(`draw.state.${each.state}`)}`,
+          each.by && ` · ${each.by.name}`,
+          each.reason && ` · ${each.reason}`,
+        )),
+      ),
       draw.root && evidence(draw),
       draw.state === "COLLECTING" && [
         h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, deviceZone) })),
-        h("div", { class: "row" }, button("second", t("draw.settings"), edit), actions.askingButton("close", [t("draw.close")], t("draw.closeQuestion"), t("draw.close"), () => act("close", "closeWishes"))),
+        h(
+          "div",
+          { class: "row" },
+          button("second", t("draw.settings"), edit),
+          actions.askingButton("close", [t("draw.close")], t("draw.closeQuestion"), t("draw.close"), () => act("close", "closeWishes")),
+        ),
         actions.problem("close"),
       ],
       draw.state === "CLOSED" && (draw.root ? seedForm.render(t("draw.run"), [
@@ -127,9 +150,16 @@ export function openDraw(campaignId) {
         seedForm.field("seed", { maxlength: 500, autocomplete: "off" }),
         seedForm.field("seedSource", { maxlength: 500, autocomplete: "off" }),
       ], { submit: t("draw.run"), onsubmit: runDraw }) : notice("wait", "clock", t("draw.closing"))),
-      draw.state === "DRAWN" && [h("p", null, t("draw.drawnHelp")), actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""), actions.problem("publish")],
+      draw.state === "DRAWN" && [
+        h("p", null, t("draw.drawnHelp")),
+        actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""),
+        actions.problem("publish"),
+      ],
       draw.state === "PUBLISHED" && (draw.isWritten ? notice("yours", "tick", t("draw.written")) : notice("wait", "clock", t("wishes.booking"))),
-      canSupersede && reasonForm.render(t("draw.supersede"), [h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })], { submit: t("draw.supersede"), onsubmit: supersede }),
+      canSupersede && reasonForm.render(t("draw.supersede"), [h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })], {
+        submit: t("draw.supersede"),
+        onsubmit: supersede,
+      }),
       draw.isWritten && !form && h("p", null, button("second", t("draw.again"), edit)),
     ]);
   }
@@ -137,10 +167,23 @@ export function openDraw(campaignId) {
   function demandSection() {
     const all = data.wishStatistics ?? [];
     const columns = [t("plan.course"), t("plan.places"), t("draw.wishes"), t("draw.first")];
-    const save = () => saveCsv(`${data.campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("draw.demandFile")}.csv`, [columns, ...all.map((/** @type {any} */ each) => [each.slot?.title ?? "", String(each.slot?.capacity ?? ""), String(each.wishes), String(each.firstWishes)])]);
+    const save = () => saveCsv(`${data.campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("draw.demandFile")}.csv`, [
+      columns,
+      ...all.map((/** @type {any} */ each) => [each.slot?.title ?? "", String(each.slot?.capacity ?? ""), String(each.wishes), String(each.firstWishes)]),
+    ]);
     return section("demand", t("draw.demand"), [
       all.length
-        ? countTable({ "aria-labelledby": "demand" }, columns, all.map((/** @type {any} */ each) => [each.slotId, h("a", { href: `#/course/${each.slotId}` }, each.slot?.title ?? "–"), number(each.slot?.capacity ?? 0), number(each.wishes), number(each.firstWishes)]))
+        ? countTable(
+          { "aria-labelledby": "demand" },
+          columns,
+          all.map((/** @type {any} */ each) => [
+            each.slotId,
+            h("a", { href: `#/course/${each.slotId}` }, each.slot?.title ?? "–"),
+            number(each.slot?.capacity ?? 0),
+            number(each.wishes),
+            number(each.firstWishes),
+          ]),
+        )
         : h("p", { class: "soft" }, t("draw.noWishes")),
     ], { actions: all.length > 0 && button("second", t("csv.save"), save) });
   }
@@ -158,24 +201,49 @@ export function openDraw(campaignId) {
 
   function measures() {
     const columns = [t("draw.method"), t("draw.without"), t("draw.places"), t("draw.rank"), t("draw.envious")];
-    return countTable({ "aria-labelledby": "preview" }, columns, preview.measures.map((/** @type {any} */ each) => [each.method, t(`draw.${each.method}`), `${number(each.withoutPlace)} / ${number(each.users)}`, number(each.places), each.averageRank === null ? "–" : number(Math.round(each.averageRank * 100) / 100), number(each.envious)]));
+    return countTable(
+      { "aria-labelledby": "preview" },
+      columns,
+      preview.measures.map((/** @type {any} */ each) => [
+        each.method,
+        t(`draw.${each.method}`),
+        `${number(each.withoutPlace)} / ${number(each.users)}`,
+        number(each.places),
+        each.averageRank === null ? "–" : number(Math.round(each.averageRank * 100) / 100),
+        number(each.envious),
+      ]),
+    );
   }
 
   /** A field for another number of places in the preview. @param {any} slot */
   function places(slot) {
     const oninput = (/** @type {any} */ event) => (whatIf[slot.slotId] = event.target.value);
-    return input(whatIf[slot.slotId] ?? String(slot.capacity), { ...COUNT, class: "input fit", "aria-label": `${t("plan.places")}${t("whose", { name: slot.title })}`, oninput });
+    return input(whatIf[slot.slotId] ?? String(slot.capacity), {
+      ...COUNT,
+      class: "input fit",
+      "aria-label": `${t("plan.places")}${t("whose", { name: slot.title })}`,
+      oninput,
+    });
   }
 
   function previewedSlots() {
     const columns = [t("plan.course"), t("plan.places"), t("plan.taken"), t("draw.refused")];
-    return countTable({ "aria-label": t("plan.courses") }, columns, preview.slots.map((/** @type {any} */ each) => [each.slotId, each.title, places(each), number(each.booked + each.granted), number(each.refused)]));
+    return countTable(
+      { "aria-label": t("plan.courses") },
+      columns,
+      preview.slots.map((/** @type {any} */ each) => [each.slotId, each.title, places(each), number(each.booked + each.granted), number(each.refused)]),
+    );
   }
 
   return {
     title: () => t("draw.title"),
     render: () => [
-      h("div", { class: "stack tight" }, h("p", null, h("a", { href: `#/plan/${campaignId}` }, data?.campaign?.name ?? t("orga.title"))), h("h1", null, t("draw.title"))),
+      h(
+        "div",
+        { class: "stack tight" },
+        h("p", null, h("a", { href: `#/plan/${campaignId}` }, data?.campaign?.name ?? t("orga.title"))),
+        h("h1", null, t("draw.title")),
+      ),
       error && !data ? failure(error, load) : !data ? bones(4) : [
         form && settingsForm(),
         !data.draw && !form && notice("", "star", t("draw.about"), button("", t("draw.open"), edit)),

@@ -43,7 +43,10 @@ export function readCsv(text) {
   return lines.filter((cells) => cells.length > 1).map((cells) => Object.fromEntries(names.map((name, index) => [name, cells[index] ?? ""])));
 }
 
-/** Let the browser save rows as CSV, which Excel opens with its letters and, in countries with a decimal comma, its columns. @param {string} name of the file @param {string[][]} rows */
+/**
+ * Let the browser save rows as CSV, which Excel opens with its letters and, in countries with a decimal comma, its columns.
+ * @param {string} name of the file @param {string[][]} rows
+ */
 export function saveCsv(name, rows) {
   // A cell that a spreadsheet would run as a formula begins with an apostrophe.
   const cell = (/** @type {string} */ text) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replace(/"/g, '""')}"`;

@@ -94,16 +94,39 @@ function openMails(subject) {
       ...head("mail.title", "mail.texts", "#/mail/texts"),
       heading(),
       h("p", { class: "soft" }, t("mail.help")),
-      !!undeliverable?.count && notice("stop", "warning", t("mail.undeliverable", { count: undeliverable.count, first: whenOf(undeliverable.firstAt, deviceZone), last: whenOf(undeliverable.lastAt, deviceZone) })),
-      h("div", { class: "pair" }, choice("state", t("mail.state"), ["", ...STATES].map((each) => [each, t(each ? `mail.state.${each}` : "mail.anyState")]), state, (value) => {
-        state = value;
-        retried = "";
-        mails.load();
-      })),
-      ["FAILED", "SUPPRESSED"].includes(state) && mails.nodes()?.some(canRetry) && h("p", { "data-key": "all" }, actions.button("all", "second", [t("mail.retryAll")], retryAll)),
+      !!undeliverable?.count && notice(
+        "stop",
+        "warning",
+        t("mail.undeliverable", {
+          count: undeliverable.count,
+          first: whenOf(undeliverable.firstAt, deviceZone),
+          last: whenOf(undeliverable.lastAt, deviceZone),
+        }),
+      ),
+      h(
+        "div",
+        { class: "pair" },
+        choice("state", t("mail.state"), ["", ...STATES].map((each) => [each, t(each ? `mail.state.${each}` : "mail.anyState")]), state, (value) => {
+          state = value;
+          retried = "";
+          mails.load();
+        }),
+      ),
+      ["FAILED", "SUPPRESSED"].includes(state) && mails.nodes()?.some(canRetry) && h(
+        "p",
+        { "data-key": "all" },
+        actions.button("all", "second", [t("mail.retryAll")], retryAll),
+      ),
       actions.problem("all"),
       retried && notice("yours", "tick", retried),
-      mails.render((entry) => ({ key: entry.id, signature: JSON.stringify([entry, actions.running === entry.id, actions.problems.has(entry.id)]), build: () => build(entry) }), notice("", "list", t("mail.none"))),
+      mails.render(
+        (entry) => ({
+          key: entry.id,
+          signature: JSON.stringify([entry, actions.running === entry.id, actions.problems.has(entry.id)]),
+          build: () => build(entry),
+        }),
+        notice("", "list", t("mail.none")),
+      ),
     ],
     leave: mails.leave,
   };

@@ -25,7 +25,20 @@ const INTERVALS = [
 const MIN_BARS = 15;
 const SHEET = { kind: "sheet stack" };
 /** What is worth a line on a screen that others watch: each booking is not. */
-const ACTIONS = ["PROMOTED", "OFFERED", "MOVED", "CANCELLED", "EXPIRED", "SLOT_EDITED", "SLOT_PUBLISHED", "SLOT_CANCELLED", "SLOT_DELETED", "CAMPAIGN_EDITED", "CAMPAIGN_PUBLISHED", "CAMPAIGN_UNPUBLISHED"];
+const ACTIONS = [
+  "PROMOTED",
+  "OFFERED",
+  "MOVED",
+  "CANCELLED",
+  "EXPIRED",
+  "SLOT_EDITED",
+  "SLOT_PUBLISHED",
+  "SLOT_CANCELLED",
+  "SLOT_DELETED",
+  "CAMPAIGN_EDITED",
+  "CAMPAIGN_PUBLISHED",
+  "CAMPAIGN_UNPUBLISHED",
+];
 
 /** @param {string} campaignId */
 export function openMonitor(campaignId) {
@@ -91,14 +104,33 @@ export function openMonitor(campaignId) {
   }
 
   function saveUnplaced() {
-    const rows = (unplaced ?? []).map(({ user, waiting }) => [user.name, user.email ?? user.username ?? "", (user.groups ?? []).join(";"), waiting.map((/** @type {any} */ each) => each.slot.title).join(";")]);
-    saveCsv(`${campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("monitor.unplacedFile")}.csv`, [["name", "login", "groups", "waiting"].map((each) => t(`csv.${each}`)), ...rows]);
+    const rows = (unplaced ?? []).map(({ user, waiting }) => [
+      user.name,
+      user.email ?? user.username ?? "",
+      (user.groups ?? []).join(";"),
+      waiting.map((/** @type {any} */ each) => each.slot.title).join(";"),
+    ]);
+    saveCsv(`${campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("monitor.unplacedFile")}.csv`, [
+      ["name", "login", "groups", "waiting"].map((each) => t(`csv.${each}`)),
+      ...rows,
+    ]);
   }
 
   function render() {
     if (!campaign || !statistics) return [error ? failure(error, load) : bones(5)];
     return [
-      h("div", { class: "row span" }, h("div", { class: "stack tight" }, h("p", null, h("a", { href: `#/plan/${campaignId}` }, t("plan.courses"))), h("h1", null, campaign.name), h("p", { class: "soft" }, summary())), h("div", { class: "row push" }, freshness(), fullScreen())),
+      h(
+        "div",
+        { class: "row span" },
+        h(
+          "div",
+          { class: "stack tight" },
+          h("p", null, h("a", { href: `#/plan/${campaignId}` }, t("plan.courses"))),
+          h("h1", null, campaign.name),
+          h("p", { class: "soft" }, summary()),
+        ),
+        h("div", { class: "row push" }, freshness(), fullScreen()),
+      ),
       numbers(),
       h("div", { class: "stack" }, chartPart(), slotsPart()),
       h("div", { class: "stack" }, unplacedPart(), logPart()),
@@ -134,13 +166,25 @@ export function openMonitor(campaignId) {
       ["monitor.people", userCount, t("monitor.of", { count: number(userCount + withoutBooking) })],
       ["monitor.waiting", waiting, ""],
     ];
-    return h("dl", { class: "numbers span" }, shown.map(([key, value, more]) => h("div", null, h("dt", null, t(String(key), { count: value })), h("dd", null, number(Number(value)), more && " ", more && h("small", null, more)))));
+    return h(
+      "dl",
+      { class: "numbers span" },
+      shown.map(([key, value, more]) => h(
+        "div",
+        null,
+        h("dt", null, t(String(key), { count: value })),
+        h("dd", null, number(Number(value)), more && " ", more && h("small", null, more)),
+      )),
+    );
   }
 
   /** The groups that may take part; all others only have bookings too. @returns {any[]} */
   function eligibleGroups() {
     const names = new Set(campaign.eligibleGroups.flat());
-    return statistics.groups.nodes.filter((/** @type {any} */ each) => names.has(each.group)).sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.group, b.group));
+    return statistics.groups.nodes.filter((/** @type {any} */ each) => names.has(each.group)).sort((
+      /** @type {any} */ a,
+      /** @type {any} */ b,
+    ) => compareNames(a.group, b.group));
   }
 
   function chartPart() {
@@ -152,7 +196,12 @@ export function openMonitor(campaignId) {
     const top = step * lines;
     const height = 150;
     const marks = [0, 1, 2, 3].map((each) => Date.parse(points[0]?.at ?? campaign.opensAt) + (each * columns * ms) / 3);
-    const sentence = t("monitor.chartText", { first: points[0]?.taken ?? 0, time: points.length ? timeOf(points[0].at, deviceZone) : "", last: statistics.taken, count: statistics.places });
+    const sentence = t("monitor.chartText", {
+      first: points[0]?.taken ?? 0,
+      time: points.length ? timeOf(points[0].at, deviceZone) : "",
+      last: statistics.taken,
+      count: statistics.places,
+    });
     return section("taken", t("monitor.chart"), [
       Date.parse(campaign.opensAt) > now() || !points.length
         ? h("p", { class: "soft" }, t("monitor.noChart"))
@@ -177,10 +226,17 @@ export function openMonitor(campaignId) {
   function slotsPart() {
     const order = statistics.slots.nodes
       .filter((/** @type {any} */ each) => each.slot)
-      .sort((/** @type {any} */ a, /** @type {any} */ b) => b.taken / b.places - a.taken / a.places || b.waiting - a.waiting || compareNames(a.slot.title, b.slot.title));
+      .sort((
+        /** @type {any} */ a,
+        /** @type {any} */ b,
+      ) => b.taken / b.places - a.taken / a.places || b.waiting - a.waiting || compareNames(a.slot.title, b.slot.title));
     return section("clubs", t("monitor.slots"), [
       order.length
-        ? list("ol", { class: "fill" }, order.map((/** @type {any} */ each) => ({ key: each.slot.id, signature: JSON.stringify(each), build: () => slotEntry(each) })))
+        ? list(
+          "ol",
+          { class: "fill" },
+          order.map((/** @type {any} */ each) => ({ key: each.slot.id, signature: JSON.stringify(each), build: () => slotEntry(each) })),
+        )
         : notice("", "list", t("empty.campaign")),
     ], SHEET);
   }
@@ -188,7 +244,13 @@ export function openMonitor(campaignId) {
   /** @param {any} each */
   function slotEntry({ slot, places: all, taken, waiting }) {
     const text = h(taken < all ? "span" : "b", null, t("monitor.takenOf", { taken, count: all }));
-    return h("li", { "data-key": slot.id }, h("strong", null, h("a", { href: `#/course/${slot.id}` }, slot.title)), level(taken, all), h("span", null, text, waiting > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: waiting }))));
+    return h(
+      "li",
+      { "data-key": slot.id },
+      h("strong", null, h("a", { href: `#/course/${slot.id}` }, slot.title)),
+      level(taken, all),
+      h("span", null, text, waiting > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: waiting }))),
+    );
   }
 
   function unplacedPart() {
@@ -197,10 +259,20 @@ export function openMonitor(campaignId) {
       !unplaced && groups.length > 0 && h("dl", { class: "facts" }, groups.flatMap((each) => [h("dt", null, each.group), h("dd", null, number(each.count))])),
       unplaced && names(unplaced),
       unplacedState && unplacedState !== "loading" && failure(unplacedState, showUnplaced),
-      h("div", { class: "row" }, button("second", [t(unplacedState === "loading" ? "monitor.reading" : unplaced ? "monitor.again" : "monitor.names"), whose(t("monitor.unplaced"))], showUnplaced), unplaced && unplaced.length > 0 && button("plain", t("csv.save"), saveUnplaced), unplaced && button("plain", t("monitor.hide"), () => {
-        unplaced = null;
-        redraw();
-      })),
+      h(
+        "div",
+        { class: "row" },
+        button(
+          "second",
+          [t(unplacedState === "loading" ? "monitor.reading" : unplaced ? "monitor.again" : "monitor.names"), whose(t("monitor.unplaced"))],
+          showUnplaced,
+        ),
+        unplaced && unplaced.length > 0 && button("plain", t("csv.save"), saveUnplaced),
+        unplaced && button("plain", t("monitor.hide"), () => {
+          unplaced = null;
+          redraw();
+        }),
+      ),
     ], { ...SHEET, actions: h("span", { class: "soft" }, number(statistics.withoutBooking)) });
   }
 
@@ -210,8 +282,20 @@ export function openMonitor(campaignId) {
     return list("ul", { class: "stack tight" }, found.map(({ user, waiting }) => ({
       key: user.id,
       signature: JSON.stringify([user, waiting]),
-      build: () => h("li", null, h("a", { href: `#/people/${user.id}` }, user.name), h("span", { class: "small soft" }, ` ${[(user.groups ?? []).join(", "), waiting.length && t("monitor.waits", { titles: waiting.map((/** @type {any} */ each) => each.slot.title).join(", ") })].filter(Boolean).join(" · ")}`)),
+      build: () => unplacedItem(user, waiting),
     })));
+  }
+
+  /** @param {any} user @param {any[]} waiting what the user waits for */
+  function unplacedItem(user, waiting) {
+    const titles = waiting.map((each) => each.slot.title).join(", ");
+    const facts = [(user.groups ?? []).join(", "), waiting.length && t("monitor.waits", { titles })];
+    return h(
+      "li",
+      null,
+      h("a", { href: `#/people/${user.id}` }, user.name),
+      h("span", { class: "small soft" }, ` ${facts.filter(Boolean).join(" · ")}`),
+    );
   }
 
   function logPart() {
@@ -220,7 +304,13 @@ export function openMonitor(campaignId) {
     if (opensAt <= now()) shown.push({ at: opensAt, text: t("monitor.opened") });
     shown.sort((a, b) => b.at - a.at);
     return section("log", t("monitor.log"), [
-      shown.length ? h("ol", { class: "log" }, shown.map(({ at, text }) => h("li", null, h("time", { datetime: new Date(at).toISOString() }, when(at)), h("span", null, text)))) : h("p", { class: "soft" }, t("monitor.noLog")),
+      shown.length
+        ? h(
+          "ol",
+          { class: "log" },
+          shown.map(({ at, text }) => h("li", null, h("time", { datetime: new Date(at).toISOString() }, when(at)), h("span", null, text))),
+        )
+        : h("p", { class: "soft" }, t("monitor.noLog")),
     ], SHEET);
   }
 
@@ -259,9 +349,17 @@ function secondOf(at) {
 function sentence(entry) {
   const by = entry.by?.name ?? t("monitor.nobody");
   const isOther = entry.by && entry.user && entry.by.id !== entry.user.id;
-  const edits = entry.edits.slice(0, 3).map((/** @type {any} */ each) => editText({ field: each.field, before: short(each.before), after: short(each.after) })).join(", ");
+  const edits = entry.edits.slice(0, 3).map((/** @type {any} */ each) => editText({
+    field: each.field,
+    before: short(each.before),
+    after: short(each.after),
+  })).join(", ");
   const key = `monitor.log.${entry.action}`;
-  return t(isOther ? `${key}.by` : key, { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits }, t(key, { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits }, entry.action));
+  return t(
+    isOther ? `${key}.by` : key,
+    { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits },
+    t(key, { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits }, entry.action),
+  );
 }
 
 /** @param {string | null} value */

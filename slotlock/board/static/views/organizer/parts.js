@@ -29,9 +29,16 @@ export function countCell(label, ...content) {
   return h("td", { role: "cell", class: "num", "data-label": label }, content);
 }
 
-/** Return a table: its style takes the roles of its elements from them. @param {Record<string, any>} name as an attribute of ARIA @param {any[]} columns @param {any} body */
+/**
+ * Return a table: its style takes the roles of its elements from them.
+ * @param {Record<string, any>} name as an attribute of ARIA @param {any[]} columns @param {any} body
+ */
 export function table(name, columns, body) {
-  return h("div", { class: "frame" }, h("table", { class: "table", role: "table", ...name }, h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns)), body));
+  return h(
+    "div",
+    { class: "frame" },
+    h("table", { class: "table", role: "table", ...name }, h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns)), body),
+  );
 }
 
 /**
@@ -42,13 +49,23 @@ export function table(name, columns, body) {
  */
 export function countTable(name, [first, ...others], rows) {
   return table(name, [column(first), others.map((each) => column(each, "num"))], h("tbody", { role: "rowgroup" }, rows.map(([key, head, ...counts]) =>
-    h("tr", { role: "row", "data-key": key }, h("th", { role: "rowheader", scope: "row" }, head), counts.map((count, index) => countCell(others[index], count))))));
+    h(
+      "tr",
+      { role: "row", "data-key": key },
+      h("th", { role: "rowheader", scope: "row" }, head),
+      counts.map((count, index) => countCell(others[index], count)),
+    ))));
 }
 
 /** Return a bar that is as long as the share of places that are taken; a text beside it says how many. @param {number} taken @param {number} all */
 export function level(taken, all) {
   const width = all ? (100 * Math.min(taken, all)) / all : 0;
-  return svg("svg", { class: "level", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("rect", { class: "all", width: 100, height: 10 }), svg("rect", { width, height: 10 }));
+  return svg(
+    "svg",
+    { class: "level", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("rect", { class: "all", width: 100, height: 10 }),
+    svg("rect", { width, height: 10 }),
+  );
 }
 
 /** Name the zone of times, if it is not that of the device. @param {string} zone */
@@ -56,7 +73,10 @@ export function zoneNote(zone) {
   return zone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone.replace(/_/g, " ") }));
 }
 
-/** Return a choice of some values. @param {string} id @param {string} label @param {Array<[string, string]>} options @param {string} chosen @param {(value: string) => any} onset */
+/**
+ * Return a choice of some values.
+ * @param {string} id @param {string} label @param {Array<[string, string]>} options @param {string} chosen @param {(value: string) => any} onset
+ */
 export function choice(id, label, options, chosen, onset) {
   const children = options.map(([value, text]) => h("option", { value, selected: value === chosen }, text));
   const onchange = (/** @type {any} */ event) => {

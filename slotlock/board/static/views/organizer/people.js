@@ -51,8 +51,19 @@ function openPeopleList() {
   function render() {
     const count = people.nodes()?.length ?? -1;
     return [
-      h("div", { class: "top" }, h("h1", null, t("people.title")), count >= 0 && h("p", { class: "soft", role: "status" }, t(people.hasMore() ? "people.first" : "people.count", { count, shown: number(count) }))),
-      h("p", { class: "row even" }, h("a", { class: "btn", href: "#/people/new" }, t("people.new")), h("a", { class: "btn second", href: "#/people/import" }, t("people.import")), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
+      h(
+        "div",
+        { class: "top" },
+        h("h1", null, t("people.title")),
+        count >= 0 && h("p", { class: "soft", role: "status" }, t(people.hasMore() ? "people.first" : "people.count", { count, shown: number(count) })),
+      ),
+      h(
+        "p",
+        { class: "row even" },
+        h("a", { class: "btn", href: "#/people/new" }, t("people.new")),
+        h("a", { class: "btn second", href: "#/people/import" }, t("people.import")),
+        h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations")),
+      ),
       h("div", { class: "pair" }, typed("text", t("people.search")), typed("group", t("form.group"))),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("withoutPassword"), chip("selfRegistered"), chip("banned")),
       people.render((user) => ({ key: user.id, signature: JSON.stringify(user), build: () => entry(user) }), notice("", "people", t("people.none"))),

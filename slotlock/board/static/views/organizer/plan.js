@@ -92,7 +92,14 @@ export function openPlan(campaignId) {
     const created = await form.send(isSeries ? "createSlotSeries" : "createSlot", () => {
       const slot = newSlot(form, campaignId);
       if (!isSeries) return { input: { ...slot, idempotencyKey: form.key } };
-      return { input: { slot, rrule: weeklyRule(form), holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, onConflict, idempotencyKey: `${form.key} ${onConflict}` } };
+      return { input: {
+        slot,
+        rrule: weeklyRule(form),
+        holidays: form.dayList("holidays"),
+        holidayListId: form.values.holidayListId || null,
+        onConflict,
+        idempotencyKey: `${form.key} ${onConflict}`,
+      } };
     });
     if (!created) return;
     const title = form.text("title");
@@ -103,7 +110,10 @@ export function openPlan(campaignId) {
     await load();
   }
 
-  /** Publish or delete slots one by one, as each may have its own reason not to; returns whether all of them were. @param {string} key @param {string} name @param {any[]} chosen */
+  /**
+   * Publish or delete slots one by one, as each may have its own reason not to; returns whether all of them were.
+   * @param {string} key @param {string} name @param {any[]} chosen
+   */
   async function each(key, name, chosen) {
     let isDone = true;
     for (const slot of chosen) {
@@ -141,7 +151,13 @@ export function openPlan(campaignId) {
   }
 
   function head() {
-    const limits = [campaign.maxBookings && t("plan.atMost", { count: campaign.maxBookings }), campaign.forbidOverlap && t("plan.noOverlap"), campaign.admission === "QUEUE_ONLY" && t("plan.queue"), ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })), audienceOf(campaign) && t("plan.for", { groups: audienceOf(campaign) })];
+    const limits = [
+      campaign.maxBookings && t("plan.atMost", { count: campaign.maxBookings }),
+      campaign.forbidOverlap && t("plan.noOverlap"),
+      campaign.admission === "QUEUE_ONLY" && t("plan.queue"),
+      ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })),
+      audienceOf(campaign) && t("plan.for", { groups: audienceOf(campaign) }),
+    ];
     const times = t("orga.times", { opens: whenOf(campaign.opensAt, zone()), closes: whenOf(campaign.closesAt, zone()) });
     return [
       h(
@@ -155,7 +171,9 @@ export function openPlan(campaignId) {
         h("div", { class: "row push even" },
           toggleButton(t("plan.settings"), panel === "settings", () => show("settings")),
           h("a", { class: "btn second", href: `#/draw/${campaign.id}` }, t("draw.title")),
-          campaign.published ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor")) : actions.button("publish", "", [t("plan.publish")], publish)),
+          campaign.published
+            ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor"))
+            : actions.button("publish", "", [t("plan.publish")], publish)),
       ),
       actions.problem("publish"),
       similarGroups(campaign.similarGroups),
@@ -172,7 +190,19 @@ export function openPlan(campaignId) {
     if (!slots || isDone || (campaign.published && !checks)) return null;
     return section("before", t(isOpen ? "plan.while" : campaign.published ? "plan.after" : "plan.before"), [
       checks ? h("ul", { class: "slots list" }, checks.filter((check) => !campaign.published || check.kind !== "good").map((check) =>
-        h("li", null, icon(ICON_OF[check.kind], check.kind), h("p", null, check.text), h("div", { class: "row" }, check.helps.map(([label, target], index) => (DOES[target] ? button(index ? "plain" : "second", label, DOES[target]) : h("a", { class: index ? "btn plain" : "btn second", href: target }, label))))))) : error ? failure(error, load) : bones(3),
+        h(
+          "li",
+          null,
+          icon(ICON_OF[check.kind], check.kind),
+          h("p", null, check.text),
+          h(
+            "div",
+            { class: "row" },
+            check.helps.map(([label, target], index) => (DOES[target]
+              ? button(index ? "plain" : "second", label, DOES[target])
+              : h("a", { class: index ? "btn plain" : "btn second", href: target }, label))),
+          ),
+        ))) : error ? failure(error, load) : bones(3),
       actions.problem("drafts"),
     ]);
   }
@@ -188,7 +218,9 @@ export function openPlan(campaignId) {
         more: conflictsOf(form, () => saveSlot("SKIP_CONFLICTS")),
       }),
       made && datesNotice(made, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
-      !slots ? bones(6) : all.length > 0 && [selection(), table({ "aria-labelledby": "courses" }, columns(), list("tbody", { role: "rowgroup" }, tableRows(all)))],
+      !slots
+        ? bones(6)
+        : all.length > 0 && [selection(), table({ "aria-labelledby": "courses" }, columns(), list("tbody", { role: "rowgroup" }, tableRows(all)))],
     ], { actions: toggleButton(t("plan.add"), panel === "slot", () => show("slot")) });
   }
 
@@ -202,7 +234,13 @@ export function openPlan(campaignId) {
       { class: "sheet row", "data-key": "selection", role: "group", "aria-label": t("plan.selected", { count: chosen.length }) },
       h("p", null, h("strong", null, t("plan.selected", { count: chosen.length }))),
       isDraft && actions.button("chosen", "second", [t("plan.publishChosen")], () => each("chosen", "publishSlot", chosen)),
-      actions.askingButton("deleteChosen", [t("form.delete")], t("plan.deleteChosenQuestion", { count: chosen.length }), t("form.delete"), () => each("deleteChosen", "deleteSlot", chosen)),
+      actions.askingButton(
+        "deleteChosen",
+        [t("form.delete")],
+        t("plan.deleteChosenQuestion", { count: chosen.length }),
+        t("form.delete"),
+        () => each("deleteChosen", "deleteSlot", chosen),
+      ),
       button("plain", t("plan.selectNone"), () => {
         selected.clear();
         redraw();
@@ -212,7 +250,15 @@ export function openPlan(campaignId) {
   }
 
   function columns() {
-    return [column(hidden(t("plan.select"))), column(t("plan.course")), column(t("plan.when")), column(t("plan.where")), column(t("plan.places"), "num"), column(t("plan.taken"), "num"), column(t("plan.state"))];
+    return [
+      column(hidden(t("plan.select"))),
+      column(t("plan.course")),
+      column(t("plan.when")),
+      column(t("plan.where")),
+      column(t("plan.places"), "num"),
+      column(t("plan.taken"), "num"),
+      column(t("plan.state")),
+    ];
   }
 
   /** Return a row for each slot, and one for the dates of a series until they are asked for. @param {any[]} all */
@@ -235,7 +281,10 @@ export function openPlan(campaignId) {
     return rows;
   }
 
-  /** @param {any} slot @param {any[]} shown the slots for which the row stands @param {number} count of the dates that it shows and hides @param {boolean} isOpen */
+  /**
+   * @param {any} slot @param {any[]} shown the slots for which the row stands @param {number} count of the dates that it shows and hides
+   * @param {boolean} isOpen
+   */
   function row(slot, shown, count, isOpen) {
     const isChosen = shown.every(({ id }) => selected.has(id));
     const pick = h("input", { type: "checkbox", checked: isChosen, "aria-label": t("plan.selectOne", { title: slot.title }), onchange: () => {
@@ -253,11 +302,27 @@ export function openPlan(campaignId) {
       "tr",
       { role: "row", "data-key": slot.id },
       h("td", { role: "cell", class: "pick" }, pick),
-      h("th", { role: "rowheader", scope: "row" }, h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title), slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", "))),
-      h("td", { role: "cell", class: "wide" }, slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `, shown.length > 1 ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone), meetings, toggle && [" ", toggle]),
+      h(
+        "th",
+        { role: "rowheader", scope: "row" },
+        h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title),
+        slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", ")),
+      ),
+      h(
+        "td",
+        { role: "cell", class: "wide" },
+        slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `,
+        shown.length > 1 ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone),
+        meetings,
+        toggle && [" ", toggle],
+      ),
       h("td", { role: "cell", class: "where" }, whereOf(slot) || h("span", { class: "soft" }, "–")),
       countCell(t("plan.places"), number(sum((each) => each.capacity))),
-      countCell(t("plan.taken"), number(sum((each) => each.capacity - each.remaining)), slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength }))),
+      countCell(
+        t("plan.taken"),
+        number(sum((each) => each.capacity - each.remaining)),
+        slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength })),
+      ),
       h("td", { role: "cell" }, stateOf(shown)),
     );
   }

@@ -50,14 +50,21 @@ function changeHelp({ id, title }) {
 function placesCheck(slots, { places, userCount }) {
   if (!slots.length) return check("bad", t("check.noSlots"), addHelp());
   if (!userCount) return check("late", t("check.nobody"), [t("people.title"), "#/people"]);
-  const text = t("check.places", { courses: t("orga.courses", { count: courseCount(slots) }), places: t("check.placeCount", { count: places }), count: userCount });
+  const text = t("check.places", {
+    courses: t("orga.courses", { count: courseCount(slots) }),
+    places: t("check.placeCount", { count: places }),
+    count: userCount,
+  });
   return userCount > places ? check("late", t("check.tooFew", { text, count: userCount - places }), addHelp()) : check("good", text);
 }
 
 /** @param {any} campaign @param {any} found @returns {Check | null} */
 function tooFewCheck(campaign, { bookableSlots, usersWithTooFewSlots: { count } }) {
   if (!count || !bookableSlots) return null;
-  const text = [t("check.mayChoose", { count: campaign.maxBookings, people: t("check.people", { count, shown: number(count) }) }), t("check.canChoose", { count: bookableSlots })];
+  const text = [
+    t("check.mayChoose", { count: campaign.maxBookings, people: t("check.people", { count, shown: number(count) }) }),
+    t("check.canChoose", { count: bookableSlots }),
+  ];
   return check("late", text.join(" "), addHelp(), [t("check.changePlaces"), "settings"]);
 }
 
@@ -74,7 +81,11 @@ function opensCheck({ opensAt, closesAt }, zone) {
 /** @param {any} found @returns {Check[]} */
 function roomChecks({ resourceConflicts, resourceConflictCount: count }) {
   const shown = resourceConflicts.filter((/** @type {any} */ each) => each.slot);
-  const checks = shown.map((/** @type {any} */ { resource, slot, other }) => check("bad", t("check.roomTaken", { title: slot.title, resource, time: whenOf(slot.startTime, slot.timeZone), other: other?.title ?? "" }), changeHelp(slot)));
+  const checks = shown.map((/** @type {any} */ { resource, slot, other }) => check(
+    "bad",
+    t("check.roomTaken", { title: slot.title, resource, time: whenOf(slot.startTime, slot.timeZone), other: other?.title ?? "" }),
+    changeHelp(slot),
+  ));
   return count > checks.length ? [...checks, check("bad", t("check.moreRooms", { count: count - checks.length }))] : checks;
 }
 

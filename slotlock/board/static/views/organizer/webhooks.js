@@ -12,7 +12,29 @@ import { pages } from "./pages.js";
 import { about, copyButton } from "./people/parts.js";
 import { STATE_TAGS } from "./people/progress.js";
 
-const EVENTS = ["BOOKING_CONFIRMED", "BOOKING_HELD", "BOOKING_MOVED", "BOOKING_CANCELLED", "BOOKING_EXPIRED", "BOOKING_PROMOTED", "BOOKING_CHECKED_IN", "BOOKING_NO_SHOW", "WAITLIST_JOINED", "WAITLIST_LEFT", "SLOT_PUBLISHED", "SLOT_EDITED", "SLOT_CANCELLED", "SLOT_FULL", "CAMPAIGN_PUBLISHED", "CAMPAIGN_OPENED", "CAMPAIGN_CLOSED", "DRAW_CLOSED", "DRAW_PUBLISHED", "USER_CREATED", "USER_ERASED"];
+const EVENTS = [
+  "BOOKING_CONFIRMED",
+  "BOOKING_HELD",
+  "BOOKING_MOVED",
+  "BOOKING_CANCELLED",
+  "BOOKING_EXPIRED",
+  "BOOKING_PROMOTED",
+  "BOOKING_CHECKED_IN",
+  "BOOKING_NO_SHOW",
+  "WAITLIST_JOINED",
+  "WAITLIST_LEFT",
+  "SLOT_PUBLISHED",
+  "SLOT_EDITED",
+  "SLOT_CANCELLED",
+  "SLOT_FULL",
+  "CAMPAIGN_PUBLISHED",
+  "CAMPAIGN_OPENED",
+  "CAMPAIGN_CLOSED",
+  "DRAW_CLOSED",
+  "DRAW_PUBLISHED",
+  "USER_CREATED",
+  "USER_ERASED",
+];
 /** How many messages are read at once. */
 const WEBHOOKS_PAGE = 50;
 
@@ -55,7 +77,11 @@ export function openWebhooks() {
   /** @param {any} webhook null for a new one */
   function edit(webhook) {
     changed = webhook;
-    form = new Form("webhooks", { url: webhook?.url ?? "", campaignId: webhook?.campaign?.id ?? (me?.role === "ADMIN" ? "" : campaigns[0]?.id ?? ""), events: webhook?.events ?? [] });
+    form = new Form("webhooks", {
+      url: webhook?.url ?? "",
+      campaignId: webhook?.campaign?.id ?? (me?.role === "ADMIN" ? "" : campaigns[0]?.id ?? ""),
+      events: webhook?.events ?? [],
+    });
     redraw();
     form.focusFirst();
   }
@@ -71,7 +97,11 @@ export function openWebhooks() {
       const { events, campaignId } = current.values;
       if (!current.text("url")) current.fail("url", t("form.missing"));
       if (!events.length) current.fail("events", t("form.missing"));
-      return { input: { url: current.text("url"), events, ...(changed ? { webhookId: changed.id } : { campaignId: campaignId || null, idempotencyKey: current.key }) } };
+      return { input: {
+        url: current.text("url"),
+        events,
+        ...(changed ? { webhookId: changed.id } : { campaignId: campaignId || null, idempotencyKey: current.key }),
+      } };
     });
     if (!saved) return;
     if (saved.secret) created = saved;
@@ -121,17 +151,47 @@ export function openWebhooks() {
     return h(
       "li",
       { class: "stack", "data-key": id },
-      about([h("strong", { class: "letters" }, url), " ", webhookTag(webhook)], [webhook.campaign?.name ?? t("webhooks.wholeSite"), webhook.events.map(nameOf).join(", ")]),
+      about([h("strong", { class: "letters" }, url), " ", webhookTag(webhook)], [
+        webhook.campaign?.name ?? t("webhooks.wholeSite"),
+        webhook.events.map(nameOf).join(", "),
+      ]),
       webhook.disabledReason && h("p", { class: "soft" }, webhook.disabledReason),
-      created?.webhook.id === id && notice("wait", "lock", [t("webhooks.secretOnce"), h("br"), h("code", { class: "letters" }, created.secret)], copyButton(created.secret, url)),
+      created?.webhook.id === id && notice(
+        "wait",
+        "lock",
+        [t("webhooks.secretOnce"), h("br"), h("code", { class: "letters" }, created.secret)],
+        copyButton(created.secret, url),
+      ),
       h("div", { class: "row" },
         button("second", label(t("webhooks.deliveries")), () => show(isShown ? "" : id), { "aria-expanded": String(isShown) }),
-        actions.button(`ping ${id}`, "second", label(t("webhooks.ping")), async () => (await change(`ping ${id}`, "pingWebhook", { id }, t("webhooks.pinged"))) && show(id)),
+        actions.button(
+          `ping ${id}`,
+          "second",
+          label(t("webhooks.ping")),
+          async () => (await change(`ping ${id}`, "pingWebhook", { id }, t("webhooks.pinged"))) && show(id),
+        ),
         button("plain", label(t("course.edit")), () => edit(webhook)),
-        actions.button(`enable ${id}`, "plain", label(t(disabledAt ? "webhooks.enable" : "webhooks.disable")), () => change(`enable ${id}`, "updateWebhook", { input: { webhookId: id, enabled: Boolean(disabledAt) } }))),
+        actions.button(
+          `enable ${id}`,
+          "plain",
+          label(t(disabledAt ? "webhooks.enable" : "webhooks.disable")),
+          () => change(`enable ${id}`, "updateWebhook", { input: { webhookId: id, enabled: Boolean(disabledAt) } }),
+        )),
       h("div", { class: "row" },
-        actions.askingButton(`rotate ${id}`, label(t("webhooks.rotate")), t("webhooks.rotateQuestion"), t("webhooks.rotate"), () => change(`rotate ${id}`, "rotateWebhookSecret", { id, key: newKey() })),
-        actions.askingButton(id, label(t("form.delete")), t("webhooks.deleteQuestion"), t("form.delete"), () => change(id, "deleteWebhook", { id }, t("webhooks.deleted")))),
+        actions.askingButton(
+          `rotate ${id}`,
+          label(t("webhooks.rotate")),
+          t("webhooks.rotateQuestion"),
+          t("webhooks.rotate"),
+          () => change(`rotate ${id}`, "rotateWebhookSecret", { id, key: newKey() }),
+        ),
+        actions.askingButton(
+          id,
+          label(t("form.delete")),
+          t("webhooks.deleteQuestion"),
+          t("form.delete"),
+          () => change(id, "deleteWebhook", { id }, t("webhooks.deleted")),
+        )),
       actions.problem(`ping ${id}`), actions.problem(`enable ${id}`),
       isShown && shown?.messages.render(messageRow, h("p", { class: "soft" }, t("webhooks.noDeliveries")), t("webhooks.older")),
     );
@@ -140,7 +200,13 @@ export function openWebhooks() {
   /** @param {any} message */
   function messageRow(message) {
     const { deliveryId: key, type, state, attempts: count, durationMs: ms, nextAttemptAt } = message;
-    const facts = [opening(Date.parse(message.at), deviceZone), t("webhooks.attempts", { count }), message.note, ms !== null && t("webhooks.took", { ms }), nextAttemptAt && count > 0 && t("webhooks.next", { time: opening(Date.parse(nextAttemptAt), deviceZone) })];
+    const facts = [
+      opening(Date.parse(message.at), deviceZone),
+      t("webhooks.attempts", { count }),
+      message.note,
+      ms !== null && t("webhooks.took", { ms }),
+      nextAttemptAt && count > 0 && t("webhooks.next", { time: opening(Date.parse(nextAttemptAt), deviceZone) }),
+    ];
     const redeliver = async () => (await change(key, "redeliverWebhook", { id: key }, t("mail.retried"))) && shown?.messages.load();
     const build = () => h(
       "li",
@@ -157,10 +223,17 @@ export function openWebhooks() {
     render() {
       return [
         h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
-        h("div", { class: "row" }, h("h1", null, t("webhooks.title")), webhooks && h("div", { class: "row push" }, button("", t("webhooks.create"), () => edit(null)))),
+        h(
+          "div",
+          { class: "row" },
+          h("h1", null, t("webhooks.title")),
+          webhooks && h("div", { class: "row push" }, button("", t("webhooks.create"), () => edit(null))),
+        ),
         h("p", { class: "soft" }, t("webhooks.help")),
         form && formOf(form),
-        error && !webhooks ? failure(error, load) : !webhooks ? bones(2) : webhooks.length ? h("ul", { class: "frame list" }, webhooks.map(entry)) : notice("", "list", t("webhooks.none")),
+        error && !webhooks
+          ? failure(error, load)
+          : !webhooks ? bones(2) : webhooks.length ? h("ul", { class: "frame list" }, webhooks.map(entry)) : notice("", "list", t("webhooks.none")),
       ];
     },
     leave: () => shown?.messages.leave(),

@@ -48,7 +48,12 @@ export function slotHistory(slotId) {
     return h(
       "section",
       { class: "stack", "data-key": "history", "aria-labelledby": "history" },
-      h("div", { class: "row" }, h("h2", { id: "history" }, t("history.title")), toggleButton(t(isOpen ? "history.hide" : "history.show"), isOpen, toggle, "plain")),
+      h(
+        "div",
+        { class: "row" },
+        h("h2", { id: "history" }, t("history.title")),
+        toggleButton(t(isOpen ? "history.hide" : "history.show"), isOpen, toggle, "plain"),
+      ),
       isOpen && h("ol", { class: "log long" }, entries.map(row)),
       isOpen && after && h("p", null, button("second", t("history.more"), () => read(after))),
     );
@@ -59,7 +64,11 @@ export function slotHistory(slotId) {
 
 /** Return an edit in words, of a course or a campaign. @param {any} edit */
 export function editText({ field, before, after }) {
-  return t("history.edit", { field: t(`slotForm.${field}`, {}, t(`campaignForm.${field}`, {}, field)), before: valueOf(field, before), after: valueOf(field, after) });
+  return t("history.edit", {
+    field: t(`slotForm.${field}`, {}, t(`campaignForm.${field}`, {}, field)),
+    before: valueOf(field, before),
+    after: valueOf(field, after),
+  });
 }
 
 /** Return a value of an edit; times are stored in UTC. @param {string} field @param {string | null} value */

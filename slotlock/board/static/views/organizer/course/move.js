@@ -17,7 +17,9 @@ export function mover(datesOf, reload) {
 
   /** Return what can be moved: slots of a series, or meetings of a course. @param {any} slot @returns {any[]} */
   function movable(slot) {
-    const all = slot.seriesId ? datesOf().filter((each) => each.status !== "CANCELLED") : slot.meetings.map((/** @type {any} */ each) => ({ ...each, id: each.startTime }));
+    const all = slot.seriesId
+      ? datesOf().filter((each) => each.status !== "CANCELLED")
+      : slot.meetings.map((/** @type {any} */ each) => ({ ...each, id: each.startTime }));
     return all.filter((/** @type {any} */ each) => Date.parse(each.startTime) > now());
   }
 
@@ -58,12 +60,17 @@ export function mover(datesOf, reload) {
     };
   }
 
-  /** Return the new meetings of a course: those of the same weekday and time move by the same days and to the same time. @param {Form} current @param {any} slot */
+  /**
+   * Return the new meetings of a course: those of the same weekday and time move by the same days and to the same time.
+   * @param {Form} current @param {any} slot
+   */
   function changedCourse(current, slot) {
     const { from, startTime, endTime } = current.values;
     const zone = slot.timeZone;
     const local = (/** @type {string} */ at) => toLocal(at, zone);
-    const isAlike = (/** @type {string} */ at) => at >= from && local(at).slice(11) === local(from).slice(11) && (daysOf(local(at)) - daysOf(local(from))) % 7 === 0;
+    const isAlike = (/** @type {string} */ at) => at >= from
+      && local(at).slice(11) === local(from).slice(11)
+      && (daysOf(local(at)) - daysOf(local(from))) % 7 === 0;
     const extra = slot.meetings.map((/** @type {any} */ meeting) => {
       if (!isAlike(meeting.startTime)) return meeting;
       const later = daysOf(local(meeting.startTime)) - daysOf(local(from));

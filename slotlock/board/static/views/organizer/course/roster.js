@@ -57,7 +57,12 @@ export function roster(slotId, reload) {
     return [
       h("div", { class: "row" }, slot.remaining > 0
         ? [actions.button(key, "second", [t("action.book"), name], () => change(key, "bookSlot", { input }, t("roster.booked", { name: user.name }))),
-            actions.button(`hold ${user.id}`, "plain", [t("roster.hold"), name.cloneNode(true)], () => change(`hold ${user.id}`, "bookSlot", { input: { ...input, hold: true } }, t("roster.booked", { name: user.name })))]
+            actions.button(
+              `hold ${user.id}`,
+              "plain",
+              [t("roster.hold"), name.cloneNode(true)],
+              () => change(`hold ${user.id}`, "bookSlot", { input: { ...input, hold: true } }, t("roster.booked", { name: user.name })),
+            )]
         : actions.button(key, "second", [t("action.join"), name], () => change(key, "joinWaitlist", { slotId, userId: user.id }, t("roster.waits")))),
       actions.problem(key),
       actions.problem(`hold ${user.id}`),
@@ -80,7 +85,13 @@ export function roster(slotId, reload) {
   function mover(booking) {
     if (!targets) return slot.campaign ? bones(1) : h("p", { class: "soft" }, t("roster.nowhere"));
     const key = `move ${booking.id}`;
-    const options = [["", t("roster.choose")], ...targets.map((each) => [each.id, `${each.title} · ${whenOf(each.startTime, each.timeZone)} · ${t("state.free", { free: each.remaining, all: each.capacity, count: each.remaining })}`])];
+    const options = [
+      ["", t("roster.choose")],
+      ...targets.map((each) => [
+        each.id,
+        `${each.title} · ${whenOf(each.startTime, each.timeZone)} · ${t("state.free", { free: each.remaining, all: each.capacity, count: each.remaining })}`,
+      ]),
+    ];
     return h(
       "div",
       { class: "row whole" },
@@ -117,9 +128,21 @@ export function roster(slotId, reload) {
       h("p", null, h("strong", null, name), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
       slot.status !== "CANCELLED" && status(booking),
       slot.status !== "CANCELLED" && h("div", { class: "row" },
-        booking.status === "HELD" && actions.button(`confirm ${booking.id}`, "second", [t("action.confirm"), whose(name)], () => change(`confirm ${booking.id}`, "confirmBooking", { id: booking.id, key: newKey() }, t("roster.booked", { name }))),
+        booking.status === "HELD" && actions.button(
+          `confirm ${booking.id}`,
+          "second",
+          [t("action.confirm"), whose(name)],
+          () => change(`confirm ${booking.id}`, "confirmBooking", { id: booking.id, key: newKey() }, t("roster.booked", { name })),
+        ),
         toggleButton([t("roster.move"), whose(name)], moving === booking.id, () => startMove(booking)),
-        actions.askingButton(key, [t("roster.cancel"), whose(name)], t("roster.cancelQuestion", { name }), t("roster.cancelYes"), () => change(key, "cancelBooking", { id: booking.id, key: newKey() }, t("roster.cancelled", { name })), "plain quiet")),
+        actions.askingButton(
+          key,
+          [t("roster.cancel"), whose(name)],
+          t("roster.cancelQuestion", { name }),
+          t("roster.cancelYes"),
+          () => change(key, "cancelBooking", { id: booking.id, key: newKey() }, t("roster.cancelled", { name })),
+          "plain quiet",
+        )),
       actions.problem(`confirm ${booking.id}`),
       moving === booking.id && mover(booking),
     );
@@ -142,7 +165,14 @@ export function roster(slotId, reload) {
       "li",
       { "data-key": entry.id },
       h("p", null, h("strong", null, `${entry.position}. ${name}`), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-      entry.user && actions.askingButton(key, [t("roster.takeOff"), whose(name)], t("roster.takeOffQuestion", { name }), t("roster.takeOff"), () => change(key, "leaveWaitlist", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })), "plain quiet"),
+      entry.user && actions.askingButton(
+        key,
+        [t("roster.takeOff"), whose(name)],
+        t("roster.takeOffQuestion", { name }),
+        t("roster.takeOff"),
+        () => change(key, "leaveWaitlist", { slotId, userId: entry.user.id }, t("roster.takenOff", { name })),
+        "plain quiet",
+      ),
     );
   }
 
@@ -163,7 +193,11 @@ export function roster(slotId, reload) {
         isAdding && slot.status === "PUBLISHED" && picker.render(),
         !bookings ? bones(4) : order.length ? h("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty")),
       ], { actions: slot.status === "PUBLISHED" && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
-      waiting.length > 0 && section("waiting", withCount(t("roster.waiting"), String(waiting.length)), [h("ol", { class: "frame list" }, waiting.map(waitingRow))]),
+      waiting.length > 0 && section(
+        "waiting",
+        withCount(t("roster.waiting"), String(waiting.length)),
+        [h("ol", { class: "frame list" }, waiting.map(waitingRow))],
+      ),
     );
   }
 

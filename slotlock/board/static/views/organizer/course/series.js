@@ -12,7 +12,10 @@ import { fromLocal, isPast, plusDays, toLocal, whenOf } from "../forms/localtime
 import { Actions, taken } from "../forms/actions.js";
 import { toggleButton, withCount } from "../parts.js";
 
-/** Return slots in order, whatever their status. @param {string} name of an operation with $status @param {Record<string, any>} variables @returns {Promise<any[]>} */
+/**
+ * Return slots in order, whatever their status.
+ * @param {string} name of an operation with $status @param {Record<string, any>} variables @returns {Promise<any[]>}
+ */
 export async function readSlots(name, variables) {
   const found = await Promise.all(["PUBLISHED", "DRAFT", "CANCELLED"].map((status) => readAll(name, { ...variables, status }, "slots")));
   return found.flatMap((each) => each ?? []).sort((a, b) => a.startTime.localeCompare(b.startTime) || compareNames(a.title, b.title));
@@ -21,7 +24,12 @@ export async function readSlots(name, variables) {
 /** Return on which dates of a form a room is taken, with a button to create the others. @param {Form} form @param {() => any} skip */
 export function conflictsOf(form, skip) {
   const conflicts = form.refusal?.conflicts ?? [];
-  return conflicts.length > 0 && h("div", { class: "stack tight" }, conflictList(conflicts), h("p", null, button("second", t("plan.skip", { count: conflicts.length }), skip)));
+  return conflicts.length > 0 && h(
+    "div",
+    { class: "stack tight" },
+    conflictList(conflicts),
+    h("p", null, button("second", t("plan.skip", { count: conflicts.length }), skip)),
+  );
 }
 
 /** Say which dates a series got, and which it did not get. @param {any} result @param {string} text */
@@ -76,9 +84,18 @@ export function series(reload) {
   async function add(onConflict) {
     const current = form;
     const result = await current?.send("addSeriesDates", () => {
-      const startTimes = current.values.startTimes.filter((/** @type {any} */ row) => row.at).map((/** @type {any} */ row) => fromLocal(row.at, slot.timeZone) ?? current.fail("startTimes", t("form.gap")));
+      const startTimes = current.values.startTimes
+        .filter((/** @type {any} */ row) => row.at)
+        .map((/** @type {any} */ row) => fromLocal(row.at, slot.timeZone) ?? current.fail("startTimes", t("form.gap")));
       if (!startTimes.length) current.missing("startTimes");
-      return { input: { seriesId: slot.seriesId, startTimes, onConflict, holidayListId: current.values.holidayListId || null, allowPast: current.values.allowPast, idempotencyKey: `${current.key} ${onConflict}` } };
+      return { input: {
+        seriesId: slot.seriesId,
+        startTimes,
+        onConflict,
+        holidayListId: current.values.holidayListId || null,
+        allowPast: current.values.allowPast,
+        idempotencyKey: `${current.key} ${onConflict}`,
+      } };
     });
     if (!result) return;
     form = null;
@@ -103,13 +120,24 @@ export function series(reload) {
     return h(
       "li",
       { "data-key": date.id },
-      h("label", { class: "check" }, h("input", { type: "checkbox", "aria-label": t("plan.selectOne", { title: text }), checked: selected.has(date.id), onchange: () => {
-        if (!selected.delete(date.id)) selected.add(date.id);
-        redraw();
-      } })),
-      h("p", null, isOwn ? h("strong", { "aria-current": "true" }, name) : h("a", { href: `#/course/${date.id}` }, name), date.title !== slot.title && ` · ${date.title}`),
+      h(
+        "label",
+        { class: "check" },
+        h("input", { type: "checkbox", "aria-label": t("plan.selectOne", { title: text }), checked: selected.has(date.id), onchange: () => {
+          if (!selected.delete(date.id)) selected.add(date.id);
+          redraw();
+        } }),
+      ),
+      h(
+        "p",
+        null,
+        isOwn ? h("strong", { "aria-current": "true" }, name) : h("a", { href: `#/course/${date.id}` }, name),
+        date.title !== slot.title && ` · ${date.title}`,
+      ),
       date.status === "DRAFT" && h("span", { class: "tag wait" }, t("orga.draft")),
-      date.status === "CANCELLED" ? h("span", { class: "tag over" }, t("state.cancelled")) : h("span", { class: "soft" }, t("orga.taken", { taken: date.capacity - date.remaining, count: date.capacity })),
+      date.status === "CANCELLED"
+        ? h("span", { class: "tag over" }, t("state.cancelled"))
+        : h("span", { class: "soft" }, t("orga.taken", { taken: date.capacity - date.remaining, count: date.capacity })),
     );
   }
 
@@ -120,10 +148,19 @@ export function series(reload) {
     const booked = actions.problems.get("removeDates")?.slots ?? [];
     return section("dates", withCount(t("series.title"), String(dates.length)), [
       form && form.render(t("series.add"), [
-        form.rows("startTimes", t("series.another"), nextAfter, { at: { type: "datetime-local", label: t("slotForm.startTime") } }, { help: zoneHelp(slot.timeZone) }),
+        form.rows(
+          "startTimes",
+          t("series.another"),
+          nextAfter,
+          { at: { type: "datetime-local", label: t("slotForm.startTime") } },
+          { help: zoneHelp(slot.timeZone) },
+        ),
         holidayField(form),
         h("p", { class: "soft" }, t("series.copies")),
-        (form.values.startTimes.some((/** @type {any} */ row) => isPast(row.at, slot.timeZone)) || form.values.allowPast) && form.check("allowPast", { label: t("slotForm.allowPast") }),
+        (form.values.startTimes.some((/** @type {any} */ row) => isPast(row.at, slot.timeZone)) || form.values.allowPast) && form.check(
+          "allowPast",
+          { label: t("slotForm.allowPast") },
+        ),
       ], {
         submit: t("series.add"),
         onsubmit: () => add("STRICT"),
@@ -132,7 +169,17 @@ export function series(reload) {
       }),
       added && datesNotice(added, t("series.added", { count: added.slots.length })),
       h("ol", { class: "frame list" }, dates.map(dateRow)),
-      selected.size > 0 && h("div", { class: "row" }, actions.askingButton("removeDates", [t("series.remove", { count: selected.size })], t("series.removeQuestion", { count: selected.size }), t("series.removeYes"), () => remove(false))),
+      selected.size > 0 && h(
+        "div",
+        { class: "row" },
+        actions.askingButton(
+          "removeDates",
+          [t("series.remove", { count: selected.size })],
+          t("series.removeQuestion", { count: selected.size }),
+          t("series.removeYes"),
+          () => remove(false),
+        ),
+      ),
       booked.length > 0 && selected.size > 0 && h("div", { class: "notice wait" }, icon("people"), h("div", { class: "stack tight" },
         h("ul", null, booked.map((/** @type {any} */ each) => h("li", null, whenOf(each.startTime, each.timeZone)))),
         h("p", null, actions.button("cancelDates", "final", [t("series.cancelBooked")], () => remove(true))))),

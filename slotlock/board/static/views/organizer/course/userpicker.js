@@ -37,14 +37,35 @@ export function userPicker(actionsOf) {
     return h(
       "div",
       { class: "stack", "data-key": "picker" },
-      field("user-search", t("picker.label"), { type: "search", autocomplete: "off", value: text, "data-controlled": true, oninput: (/** @type {any} */ event) => {
-        text = event.target.value;
-        clearTimeout(timer);
-        timer = setTimeout(find, PAUSE_MS);
-      } }),
+      field("user-search", t("picker.label"), {
+        type: "search",
+        autocomplete: "off",
+        value: text,
+        "data-controlled": true,
+        oninput: (/** @type {any} */ event) => {
+          text = event.target.value;
+          clearTimeout(timer);
+          timer = setTimeout(find, PAUSE_MS);
+        },
+      }),
       h("p", { class: "vh", role: "status" }, users ? t("picker.found", { count: users.length }) : ""),
       users && (users.length
-        ? h("ul", { class: "frame list" }, users.map((user) => h("li", { "data-key": user.id }, h("p", null, h("strong", null, user.name), " ", h("span", { class: "soft" }, [user.email ?? user.username, ...user.groups ?? []].filter(Boolean).join(" · "))), actionsOf(user))))
+        ? h(
+          "ul",
+          { class: "frame list" },
+          users.map((user) => h(
+            "li",
+            { "data-key": user.id },
+            h(
+              "p",
+              null,
+              h("strong", null, user.name),
+              " ",
+              h("span", { class: "soft" }, [user.email ?? user.username, ...user.groups ?? []].filter(Boolean).join(" · ")),
+            ),
+            actionsOf(user),
+          )),
+        )
         : h("p", { class: "soft" }, t("picker.none"))),
       hasMore && users && h("p", { class: "small soft" }, t("picker.more")),
     );

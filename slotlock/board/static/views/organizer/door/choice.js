@@ -53,7 +53,13 @@ export function openChoice() {
       const order = (slots ?? []).filter((slot) => slot.meetings.length).sort((a, b) => a.meetings[0].startTime.localeCompare(b.meetings[0].startTime));
       return [
         h("div", { class: "top" }, h("h1", null, t("door.title")), h("p", { class: "soft" }, dayOf(new Date(now()), deviceZone))),
-        error && !slots ? failure(error, load) : slots ? (order.length ? h("ul", { class: "frame list" }, order.map(entry)) : notice("", "list", t("door.none"), h("a", { class: "btn second", href: "#/organizer" }, t("tab.organizer")))) : bones(3),
+        error && !slots
+          ? failure(error, load)
+          : slots
+            ? (order.length
+              ? h("ul", { class: "frame list" }, order.map(entry))
+              : notice("", "list", t("door.none"), h("a", { class: "btn second", href: "#/organizer" }, t("tab.organizer"))))
+            : bones(3),
       ];
     },
   };

@@ -26,14 +26,28 @@ export function verdictOf(result, startTime, zone, count) {
   const undo = { name: "undoCheckIn", booking };
   switch (result.__typename) {
     case "CheckedIn":
-      if (Date.parse(startTime) - now() > IN_TIME_MS) return { kind: "wait", title: name, line: t("door.soon", { time: opening(Date.parse(startTime), zone) }), undo };
+      if (Date.parse(startTime) - now() > IN_TIME_MS)
+        return { kind: "wait", title: name, line: t("door.soon", { time: opening(Date.parse(startTime), zone) }), undo };
       return { kind: "yours", title: name, line: [booking.user.groups.join(", "), count].filter(Boolean).join(" · "), undo };
     case "AlreadyCheckedIn":
-      return { kind: "wait", title: t("door.already"), line: t("door.since", { name, time: timeOf(result.checkedInAt, zone), by: result.checkedInBy?.name ?? "–" }), undo };
+      return {
+        kind: "wait",
+        title: t("door.already"),
+        line: t("door.since", { name, time: timeOf(result.checkedInAt, zone), by: result.checkedInBy?.name ?? "–" }),
+        undo,
+      };
     case "WrongSlot":
-      return { kind: "stop", title: t("door.wrong"), line: t("door.wrongLine", { name, title: slot.title, where: whereOf(slot) || "–", time: shortOf((slot.meetings[0] ?? slot).startTime, slot.timeZone) }) };
+      return {
+        kind: "stop",
+        title: t("door.wrong"),
+        line: t("door.wrongLine", { name, title: slot.title, where: whereOf(slot) || "–", time: shortOf((slot.meetings[0] ?? slot).startTime, slot.timeZone) }),
+      };
     case "CheckInNotOpen":
-      return { kind: "wait", title: t("door.early"), line: t("door.earlyLine", { day: dayOf(result.opensAt, slot.timeZone), time: timeOf(result.opensAt, slot.timeZone) }) };
+      return {
+        kind: "wait",
+        title: t("door.early"),
+        line: t("door.earlyLine", { day: dayOf(result.opensAt, slot.timeZone), time: timeOf(result.opensAt, slot.timeZone) }),
+      };
     case "NotConfirmed":
       return { kind: "stop", title: t("door.notBooked"), line: t("door.notBookedLine", { name, title: slot.title }) };
     default:

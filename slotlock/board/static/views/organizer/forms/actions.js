@@ -92,7 +92,10 @@ export class Actions {
   /** Return a button that shows whether its action runs. @param {string} key @param {string} kind @param {any[]} content @param {() => any} onclick */
   button(key, kind, content, onclick) {
     const isRunning = this.running === key;
-    return button(kind, isRunning ? [t("form.sending"), ...content.slice(1)] : content, () => !this.running && onclick(), { "aria-disabled": isRunning && "true", "data-key": `button ${key}` });
+    return button(kind, isRunning ? [t("form.sending"), ...content.slice(1)] : content, () => !this.running && onclick(), {
+      "aria-disabled": isRunning && "true",
+      "data-key": `button ${key}`,
+    });
   }
 
   /**
@@ -118,7 +121,12 @@ export class Actions {
       { class: "notice stop asking", "data-key": `asking ${key}`, role: "group", "aria-label": question },
       icon("warning"),
       h("p", null, question),
-      h("div", { class: "row" }, button("second", t("form.keep"), ask("", `ask ${key}`), { "data-key": `keep ${key}` }), this.button(key, "final", [label], action)),
+      h(
+        "div",
+        { class: "row" },
+        button("second", t("form.keep"), ask("", `ask ${key}`), { "data-key": `keep ${key}` }),
+        this.button(key, "final", [label], action),
+      ),
       this.problem(key),
     );
   }

@@ -70,7 +70,13 @@ export function announcer(audience) {
       form.field("subject", { required: true, maxlength: 200, onset }),
       form.field("text", { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }),
       form.check("includeWaiting"),
-      h("p", null, h("strong", null, count() === undefined ? "…" : t("announce.count", { count: count() })), h("br"), h("span", { class: "small soft" }, t("announce.countHelp"))),
+      h(
+        "p",
+        null,
+        h("strong", null, count() === undefined ? "…" : t("announce.count", { count: count() })),
+        h("br"),
+        h("span", { class: "small soft" }, t("announce.countHelp")),
+      ),
     ];
   }
 

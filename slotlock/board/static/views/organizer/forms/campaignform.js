@@ -34,15 +34,18 @@ export function campaignFields(form, zone) {
     form.field("eligibleGroups", { tag: "textarea", rows: 2 }),
     h("div", { class: "columns" }, form.field("maxBookings", whole), form.limitOfEach()),
     form.check("forbidOverlap"),
-    form.more(["cancelUntil", "groupLimits", "noShowCount", "noShowDays", "isQueueOnly", "requireVerifiedEmail", "mailNote", "reminderMinutes", "openingMailHours"], [
-      form.time("cancelUntil", zone),
-      form.check("isQueueOnly"),
-      (site.sendsMail || form.values.requireVerifiedEmail) && form.check("requireVerifiedEmail"),
-      (site.sendsMail || form.values.mailNote) && form.field("mailNote", { tag: "textarea", rows: 3, maxlength: 1000 }),
-      site.sendsMail && h("div", { class: "columns" }, form.duration("reminderMinutes"), form.field("openingMailHours", COUNT)),
-      form.limits(),
-      h("div", { class: "columns" }, form.field("noShowCount", whole), form.field("noShowDays", whole)),
-    ]),
+    form.more(
+      ["cancelUntil", "groupLimits", "noShowCount", "noShowDays", "isQueueOnly", "requireVerifiedEmail", "mailNote", "reminderMinutes", "openingMailHours"],
+      [
+        form.time("cancelUntil", zone),
+        form.check("isQueueOnly"),
+        (site.sendsMail || form.values.requireVerifiedEmail) && form.check("requireVerifiedEmail"),
+        (site.sendsMail || form.values.mailNote) && form.field("mailNote", { tag: "textarea", rows: 3, maxlength: 1000 }),
+        site.sendsMail && h("div", { class: "columns" }, form.duration("reminderMinutes"), form.field("openingMailHours", COUNT)),
+        form.limits(),
+        h("div", { class: "columns" }, form.field("noShowCount", whole), form.field("noShowDays", whole)),
+      ],
+    ),
   ];
 }
 

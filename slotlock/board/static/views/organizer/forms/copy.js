@@ -31,17 +31,36 @@ export function copyPanel(form, campaign, oncancel) {
     form.plan = plan ? { ...plan, key } : null;
     redraw();
   }
-  const fields = [h("div", { class: "columns" }, form.field("name", { maxlength: 200 }), form.field("weeks", { ...COUNT, min: 1, max: 200, onset: () => null }))];
+  const fields = [h(
+    "div",
+    { class: "columns" },
+    form.field("name", { maxlength: 200 }),
+    form.field("weeks", { ...COUNT, min: 1, max: 200, onset: () => null }),
+  )];
   const problems = form.refusal?.problems ?? (isPlanned ? form.plan.problems : []);
   const hasPast = form.values.allowPast || problems.some((/** @type {any} */ each) => each.kind === "IN_PAST");
   const more = h(
     "div",
     { class: "stack", role: "status" },
     isPlanned && planned(form.plan),
-    problems.length > 0 && h("div", { class: "stack tight" }, h("h3", null, t("copy.problems", { count: form.plan?.problemCount ?? problems.length })), h("ul", { class: "stack tight" }, problems.map((/** @type {any} */ each) => h("li", { class: "error" }, icon("warning"), h("span", null, problemText(each)))))),
+    problems.length > 0 && h(
+      "div",
+      { class: "stack tight" },
+      h("h3", null, t("copy.problems", { count: form.plan?.problemCount ?? problems.length })),
+      h(
+        "ul",
+        { class: "stack tight" },
+        problems.map((/** @type {any} */ each) => h("li", { class: "error" }, icon("warning"), h("span", null, problemText(each)))),
+      ),
+    ),
     hasPast && form.check("allowPast"),
   );
-  return form.render(t("copy.title", { name: campaign.name }), fields, { submit: isReady ? t("copy.submit") : t("copy.check"), onsubmit: submit, oncancel, more });
+  return form.render(t("copy.title", { name: campaign.name }), fields, {
+    submit: isReady ? t("copy.submit") : t("copy.check"),
+    onsubmit: submit,
+    oncancel,
+    more,
+  });
 }
 
 /** @param {any} plan */
@@ -51,9 +70,18 @@ function planned(plan) {
   const line = (/** @type {any} */ slot) => h("li", null, `${slot.title} · ${whenOf(slot.startTime, slot.timeZone)}`);
   return [
     h("p", null, t("copy.plan", { count: plan.slotCount, opens: whenOf(plan.opensAt, zone), closes: whenOf(plan.closesAt, zone) })),
-    h("ul", { class: "soft stack tight" }, slots.map(line), plan.slotCount > slots.length && h("li", null, t("copy.others", { count: plan.slotCount - slots.length }))),
+    h(
+      "ul",
+      { class: "soft stack tight" },
+      slots.map(line),
+      plan.slotCount > slots.length && h("li", null, t("copy.others", { count: plan.slotCount - slots.length })),
+    ),
     listNotice("clock", t("copy.adjusted"), plan.adjustedSlots.map(line)),
-    listNotice("warning", t("copy.draftProblems", { count: plan.draftProblemCount }), plan.draftProblems.map((/** @type {any} */ each) => h("li", null, problemText(each)))),
+    listNotice(
+      "warning",
+      t("copy.draftProblems", { count: plan.draftProblemCount }),
+      plan.draftProblems.map((/** @type {any} */ each) => h("li", null, problemText(each))),
+    ),
     plan.problemCount === 0 && plan.draftProblemCount === 0 && h("p", { class: "row good" }, icon("tick"), h("span", null, t("copy.ready"))),
   ];
 }

@@ -11,7 +11,10 @@ export function unitName(unit) {
   return parts.find((part) => part.type === "unit")?.value.trim() ?? unit;
 }
 
-/** Return the longest unit in which a duration is a whole number, in minutes. @param {number | null | undefined} minutes @param {number} ofNone the unit of no time at all */
+/**
+ * Return the longest unit in which a duration is a whole number, in minutes.
+ * @param {number | null | undefined} minutes @param {number} ofNone the unit of no time at all
+ */
 export function unitOf(minutes, ofNone) {
   return minutes ? (UNITS.find(([, length]) => minutes % length === 0)?.[1] ?? 1) : ofNone;
 }

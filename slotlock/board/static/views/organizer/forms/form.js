@@ -29,7 +29,10 @@ export class Form {
   key = newKey();
   number = (forms += 1);
 
-  /** @param {string} texts what the names of its texts begin with: those of its fields, and with "Help" what to know about them @param {Record<string, any>} values */
+  /**
+   * @param {string} texts what the names of its texts begin with: those of its fields, and with "Help" what to know about them
+   * @param {Record<string, any>} values
+   */
   constructor(texts, values) {
     this.texts = texts;
     this.values = values;
@@ -194,10 +197,15 @@ export class Form {
       h("legend", null, label),
       help && h("p", { class: "small soft" }, help),
       rows.map((/** @type {any} */ row, /** @type {number} */ index) =>
-        h("div", { class: "row", "data-key": `${this.id(name)} ${index} of ${rows.length}` }, Object.entries(cells).map(([part, attributes]) => this.cell(name, row, part, attributes)), button("plain", [t("form.remove"), h("span", { class: "vh" }, ` ${label} ${index + 1}`)], () => {
-          change(rows.filter((/** @type {any} */ each) => each !== row));
-          focusKey(this.id(name), " > p > .btn");
-        }))),
+        h(
+          "div",
+          { class: "row", "data-key": `${this.id(name)} ${index} of ${rows.length}` },
+          Object.entries(cells).map(([part, attributes]) => this.cell(name, row, part, attributes)),
+          button("plain", [t("form.remove"), h("span", { class: "vh" }, ` ${label} ${index + 1}`)], () => {
+            change(rows.filter((/** @type {any} */ each) => each !== row));
+            focusKey(this.id(name), " > p > .btn");
+          }),
+        )),
       this.error(name),
       h("p", null, button("second", add, () => {
         change([...rows, empty()]);
@@ -215,14 +223,22 @@ export class Form {
     return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(row[part], { oninput, ...this.described(name, ""), ...others }));
   }
 
-  /** Return fields that are seldom used: open from the start if one of these has a value, and if any has an error. @param {string[]} names @param {any[]} content */
+  /**
+   * Return fields that are seldom used: open from the start if one of these has a value, and if any has an error.
+   * @param {string[]} names @param {any[]} content
+   */
   more(names, content) {
     this.isMore ??= names.some((name) => !["", "false"].includes(String(this.values[name] ?? "")));
     const body = h("div", { class: "stack loose" }, content);
     const ontoggle = (/** @type {any} */ event) => {
       this.isMore = event.target.open;
     };
-    return h("details", { class: "more", "data-key": this.id("more"), open: this.isMore || body.querySelector(".error") !== null, ontoggle }, h("summary", null, t("form.more")), body);
+    return h(
+      "details",
+      { class: "more", "data-key": this.id("more"), open: this.isMore || body.querySelector(".error") !== null, ontoggle },
+      h("summary", null, t("form.more")),
+      body,
+    );
   }
 
   /** Return the field of the limit of each group; it stands where people look for the class limit. */
@@ -232,7 +248,13 @@ export class Form {
 
   /** Return the rows of limits of other groups. */
   limits() {
-    return this.rows("groupLimits", t("form.addLimit"), () => ({ group: "", limit: "" }), { group: { label: t("form.group") }, limit: { ...COUNT, label: t("form.limit") } }, { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") });
+    return this.rows(
+      "groupLimits",
+      t("form.addLimit"),
+      () => ({ group: "", limit: "" }),
+      { group: { label: t("form.group") }, limit: { ...COUNT, label: t("form.limit") } },
+      { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") },
+    );
   }
 
   /** Return the values of limits by group: that of each group, and those of others. @param {any[]} [limits] */
@@ -322,15 +344,27 @@ export class Form {
   render(title, fields, { submit = t("form.save"), kind = "", onsubmit, oncancel, more }) {
     return h(
       "form",
-      { class: "sheet stack loose form", id: this.id("whole"), "data-key": this.id("whole"), novalidate: true, "aria-label": title, onsubmit: (/** @type {Event} */ event) => {
-        event.preventDefault();
-        onsubmit();
-      } },
+      {
+        class: "sheet stack loose form",
+        id: this.id("whole"),
+        "data-key": this.id("whole"),
+        novalidate: true,
+        "aria-label": title,
+        onsubmit: (/** @type {Event} */ event) => {
+          event.preventDefault();
+          onsubmit();
+        },
+      },
       h("h2", null, title),
       fields.flat(),
       this.note && h("div", { class: "notice stop", role: "alert", tabindex: -1 }, icon("warning"), h("p", null, this.note)),
       more,
-      h("div", { class: "row" }, h("button", { class: `btn ${kind}`, "aria-disabled": this.isSending && "true" }, this.isSending ? t("form.sending") : submit), oncancel && button("plain", t("form.cancel"), oncancel)),
+      h(
+        "div",
+        { class: "row" },
+        h("button", { class: `btn ${kind}`, "aria-disabled": this.isSending && "true" }, this.isSending ? t("form.sending") : submit),
+        oncancel && button("plain", t("form.cancel"), oncancel),
+      ),
     );
   }
 }

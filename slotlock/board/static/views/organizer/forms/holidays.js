@@ -19,7 +19,11 @@ export async function loadHolidayLists() {
 /** Return the choice of a list for a form, if there is one. @param {Form} form */
 export function holidayField(form) {
   if (!lists?.length) return null;
-  return form.select("holidayListId", [["", t("holidays.none")], ...lists.map((each) => /** @type {[string, string]} */ ([each.id, each.name]))], { label: t("holidays.list") });
+  return form.select(
+    "holidayListId",
+    [["", t("holidays.none")], ...lists.map((each) => /** @type {[string, string]} */ ([each.id, each.name]))],
+    { label: t("holidays.list") },
+  );
 }
 
 /** Return whether a day is in a list. @param {string} listId @param {string} day */
@@ -52,7 +56,11 @@ export function holidayPanel() {
 
   /** @param {any} holidayList */
   function newForm(holidayList) {
-    return new Form("holidays", { name: holidayList?.name ?? "", ics: "", holidays: (holidayList?.holidays ?? []).map((/** @type {any} */ each) => ({ ...each })) });
+    return new Form("holidays", {
+      name: holidayList?.name ?? "",
+      ics: "",
+      holidays: (holidayList?.holidays ?? []).map((/** @type {any} */ each) => ({ ...each })),
+    });
   }
 
   function toggle() {
@@ -72,7 +80,11 @@ export function holidayPanel() {
   async function submit() {
     const saved = await form.send(changed ? "updateHolidayList" : "createHolidayList", () => {
       const { ics } = form.values;
-      const holidays = form.values.holidays.filter((/** @type {any} */ row) => row.first).map((/** @type {any} */ row) => ({ first: row.first, last: row.last || row.first, name: row.name }));
+      const holidays = form.values.holidays.filter((/** @type {any} */ row) => row.first).map((/** @type {any} */ row) => ({
+        first: row.first,
+        last: row.last || row.first,
+        name: row.name,
+      }));
       if (!ics && !holidays.length) form.missing("holidays");
       return { input: { name: form.text("name", true), ...(ics ? { ics } : { holidays }), ...(changed && { holidayListId: changed.id }) } };
     });
@@ -83,7 +95,8 @@ export function holidayPanel() {
 
   /** @param {any} holidayList */
   async function remove(holidayList) {
-    if (await actions.run(holidayList.id, "deleteHolidayList", { id: holidayList.id }, t("holidays.deleted", { name: holidayList.name }))) await loadHolidayLists();
+    if (await actions.run(holidayList.id, "deleteHolidayList", { id: holidayList.id }, t("holidays.deleted", { name: holidayList.name })))
+      await loadHolidayLists();
   }
 
   function render() {
@@ -96,10 +109,22 @@ export function holidayPanel() {
         last: { type: "date", label: t("slotForm.last") },
         name: { label: t("holidays.holiday") },
       }, { label: t("holidays.days") }),
-      form.wrap("file", h("label", { for: id }, form.label("file")), h("input", { class: "input", id, type: "file", accept: ".ics,text/calendar", ...form.described("file", help), onchange: async (/** @type {any} */ event) => {
-        form.set("ics", (await event.target.files[0]?.text()) ?? "");
-        redraw();
-      } }), help),
+      form.wrap(
+        "file",
+        h("label", { for: id }, form.label("file")),
+        h("input", {
+          class: "input",
+          id,
+          type: "file",
+          accept: ".ics,text/calendar",
+          ...form.described("file", help),
+          onchange: async (/** @type {any} */ event) => {
+            form.set("ics", (await event.target.files[0]?.text()) ?? "");
+            redraw();
+          },
+        }),
+        help,
+      ),
     ];
     const title = changed ? t("holidays.change", { name: changed.name }) : t("holidays.create");
     return h(
@@ -112,7 +137,13 @@ export function holidayPanel() {
         h("p", null, h("strong", null, each.name), h("br"), h("span", { class: "soft" }, each.holidays.map(spanOf).join(" · "))),
         h("div", { class: "row" },
           button("plain", [t("course.edit"), whose(each.name)], () => change(each)),
-          actions.askingButton(each.id, [t("form.delete"), whose(each.name)], t("holidays.deleteQuestion", { name: each.name }), t("form.delete"), () => remove(each))),
+          actions.askingButton(
+            each.id,
+            [t("form.delete"), whose(each.name)],
+            t("holidays.deleteQuestion", { name: each.name }),
+            t("form.delete"),
+            () => remove(each),
+          )),
       ))),
     );
   }

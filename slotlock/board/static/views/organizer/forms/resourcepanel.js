@@ -65,7 +65,11 @@ export function resourcePanel() {
   function changeForm(resource) {
     const current = /** @type {Form} */ (changed?.form);
     const fields = [h("div", { class: "columns" }, current.field("name"), current.select("kind", kindOptions()))];
-    return h("div", { class: "whole" }, current.render(t("holidays.change", { name: resource.name }), fields, { onsubmit: () => save(resource), oncancel: () => change(resource) }));
+    return h(
+      "div",
+      { class: "whole" },
+      current.render(t("holidays.change", { name: resource.name }), fields, { onsubmit: () => save(resource), oncancel: () => change(resource) }),
+    );
   }
 
   async function remove(/** @type {any} */ resource) {
@@ -91,7 +95,12 @@ export function resourcePanel() {
           "li",
           { "data-key": each.id },
           h("p", null, each.name, " ", h("span", { class: "soft" }, t(`resources.${each.kind}`))),
-          h("div", { class: "row" }, toggleButton([t("course.edit"), name()], isChanged, () => change(each), "plain"), button("plain", [t("form.delete"), name()], () => remove(each))),
+          h(
+            "div",
+            { class: "row" },
+            toggleButton([t("course.edit"), name()], isChanged, () => change(each), "plain"),
+            button("plain", [t("form.delete"), name()], () => remove(each)),
+          ),
           actions.problem(each.id),
           isChanged && changeForm(each),
         );

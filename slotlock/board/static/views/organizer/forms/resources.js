@@ -85,7 +85,12 @@ export function resourceField(form) {
     h("p", { class: "small soft", id: `${form.id("resources")}-help` }, help),
     typed && found && h("p", { "data-key": "add" }, button("second", t("slotForm.addResource", { name: found.name }), () => add(found))),
     typed && !found && resources && h("div", { class: "row", "data-key": "create" },
-      input(form.values.resourceKind ?? "ROOM", { class: "input fit", options: kindOptions(), "aria-label": t("resources.kind"), onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value) }),
+      input(form.values.resourceKind ?? "ROOM", {
+        class: "input fit",
+        options: kindOptions(),
+        "aria-label": t("resources.kind"),
+        onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value),
+      }),
       button("second", t("slotForm.createResource", { name: typed }), create)),
     form.error("resources"),
   );

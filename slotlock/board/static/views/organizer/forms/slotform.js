@@ -43,14 +43,25 @@ function slotValues(slot, zone, before = null) {
     interval: "1",
     holidays: [],
     holidayListId: "",
-    extra: isCourse ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, zone), endTime: toLocal(each.endTime, zone), original: each })) : [],
+    extra: isCourse
+      ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, zone), endTime: toLocal(each.endTime, zone), original: each }))
+      : [],
     resourceText: "",
     ...Form.limitValues(slot?.groupLimits),
     isQueueOnly: slot?.admission === "QUEUE_ONLY",
     isDraft: true,
     scope: "THIS",
     allowPast: false,
-    ...(before && { ...JSON.parse(JSON.stringify(before)), title: "", description: "", location: "", meetingUrl: "", resources: [], choiceGroup: "", isLikeBefore: true }),
+    ...(before && {
+      ...JSON.parse(JSON.stringify(before)),
+      title: "",
+      description: "",
+      location: "",
+      meetingUrl: "",
+      resources: [],
+      choiceGroup: "",
+      isLikeBefore: true,
+    }),
   };
 }
 
@@ -114,15 +125,28 @@ function times(form, slot) {
     return [
       ...(slot ? [] : [
         h("div", { class: "columns" }, form.field("first", { type: "date" }), form.field("last", { type: "date" })),
-        form.rows("weekly", form.label("addWeekly"), newWeekly, { weekday: { options: WEEKDAYS.map((each, index) => [each, weekday(index)]) }, startTime: { type: "time" }, endTime: { type: "time" } }, { help }),
+        form.rows(
+          "weekly",
+          form.label("addWeekly"),
+          newWeekly,
+          { weekday: { options: WEEKDAYS.map((each, index) => [each, weekday(index)]) }, startTime: { type: "time" }, endTime: { type: "time" } },
+          { help },
+        ),
         holidayField(form),
         form.days("holidays"),
       ]),
-      form.rows("extra", form.label("addMeeting"), () => ({ startTime: "", endTime: "" }), { startTime: { type: "datetime-local" }, endTime: { type: "datetime-local" } }, { label: form.label(slot ? "meetings" : "extra"), help }),
+      form.rows(
+        "extra",
+        form.label("addMeeting"),
+        () => ({ startTime: "", endTime: "" }),
+        { startTime: { type: "datetime-local" }, endTime: { type: "datetime-local" } },
+        { label: form.label(slot ? "meetings" : "extra"), help },
+      ),
     ];
   }
   const follow = () => {
-    if (values.startTime && (!values.endTime || values.endTime <= values.startTime)) form.set("endTime", plusDays(values.startTime, USUAL_MINUTES / DAY_MINUTES));
+    if (values.startTime && (!values.endTime || values.endTime <= values.startTime))
+      form.set("endTime", plusDays(values.startTime, USUAL_MINUTES / DAY_MINUTES));
   };
   const isSeries = values.form === "series";
   return [
@@ -151,9 +175,14 @@ function preview(form) {
   if (!startTime || !last) return null;
   const left = new Set(form.dayList("holidays"));
   const dates = [];
-  for (let day = startTime.slice(0, 10); day <= last && dates.length < 500; day = plusDays(day, 7 * Number(interval))) if (!left.has(day) && !isHoliday(form.values.holidayListId, day)) dates.push(day);
+  for (let day = startTime.slice(0, 10); day <= last && dates.length < 500; day = plusDays(day, 7 * Number(interval)))
+    if (!left.has(day) && !isHoliday(form.values.holidayListId, day)) dates.push(day);
   if (!dates.length) return null;
-  return h("p", { class: "soft", "data-key": "preview" }, t("slotForm.preview", { count: dates.length, first: dayName(dates[0]), last: dayName(dates[dates.length - 1]) }));
+  return h(
+    "p",
+    { class: "soft", "data-key": "preview" },
+    t("slotForm.preview", { count: dates.length, first: dayName(dates[0]), last: dayName(dates[dates.length - 1]) }),
+  );
 }
 
 /** Return the name of a day of the week. @param {number} index from Monday */

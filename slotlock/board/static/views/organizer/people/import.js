@@ -71,17 +71,33 @@ export function openImport() {
 
   function counts() {
     const shown = ["created", "updated", "unchanged", ...["vouchedFor", "claimed"].filter((name) => report[name])];
-    return h("dl", { class: "numbers" }, shown.map((name) => h("div", null, h("dt", null, t(`people.${name}${report.dryRun ? "" : "Now"}`)), h("dd", null, number(report[name])))));
+    return h(
+      "dl",
+      { class: "numbers" },
+      shown.map((name) => h("div", null, h("dt", null, t(`people.${name}${report.dryRun ? "" : "Now"}`)), h("dd", null, number(report[name])))),
+    );
   }
 
   /** @param {any} account */
   function registeredRow(account) {
     const { line, email, name } = account;
-    const options = ["", "vouch", ...(me?.role === "ADMIN" ? ["claim"] : [])].map((each) => h("option", { value: each, selected: each === (choices.get(line) ?? "") }, t(`people.${each || "leave"}`)));
-    return h("li", null, about(userLink({ id: account.userId }, h("strong", null, email)), [t("people.registeredLine", { line, name, day: dayOf(account.registeredAt, deviceZone) })]), report.dryRun && h("select", { class: "input", "aria-label": email, onchange: (/** @type {any} */ event) => {
-      choices.set(line, event.target.value);
-      redraw();
-    } }, options));
+    const options = ["", "vouch", ...(me?.role === "ADMIN" ? ["claim"] : [])].map((each) => h(
+      "option",
+      { value: each, selected: each === (choices.get(line) ?? "") },
+      t(`people.${each || "leave"}`),
+    ));
+    return h(
+      "li",
+      null,
+      about(
+        userLink({ id: account.userId }, h("strong", null, email)),
+        [t("people.registeredLine", { line, name, day: dayOf(account.registeredAt, deviceZone) })],
+      ),
+      report.dryRun && h("select", { class: "input", "aria-label": email, onchange: (/** @type {any} */ event) => {
+        choices.set(line, event.target.value);
+        redraw();
+      } }, options),
+    );
   }
 
   function registeredPart() {
@@ -116,8 +132,21 @@ export function openImport() {
     const count = { count: report.leavers.length, shown: number(report.leavers.length) };
     return section("leavers", t("people.part.leavers"), [
       h("p", { class: "soft" }, t("people.leavers")),
-      h("ul", { class: "frame list" }, report.leavers.map((/** @type {any} */ each) => h("li", { "data-key": each.userId }, about(userLink({ id: each.userId }, h("strong", null, each.name)), [each.email, each.groups.join(", ")])))),
-      !report.dryRun && askOnce("ban leavers", "final", { label: t("people.banLeavers", count), question: t("people.banHelp"), yes: t("people.part.ban"), no: t("form.back") }, ban),
+      h(
+        "ul",
+        { class: "frame list" },
+        report.leavers.map((/** @type {any} */ each) => h(
+          "li",
+          { "data-key": each.userId },
+          about(userLink({ id: each.userId }, h("strong", null, each.name)), [each.email, each.groups.join(", ")]),
+        )),
+      ),
+      !report.dryRun && askOnce(
+        "ban leavers",
+        "final",
+        { label: t("people.banLeavers", count), question: t("people.banHelp"), yes: t("people.part.ban"), no: t("form.back") },
+        ban,
+      ),
     ]);
   }
 
@@ -126,7 +155,19 @@ export function openImport() {
       h("p", { class: "soft" }, t("people.problemsHelp")),
       h("ol", { class: "frame list" }, problems.map(({ line, lines = [line], count = 1, header, message, code, values }) => {
         const more = count - lines.length;
-        return h("li", null, icon("warning", "bad"), h("p", null, h("strong", null, t("people.lines", { count, lines: lines.join(", ") }), more > 0 && t("people.moreLines", { count: more })), header && ` · ${header}`, h("br"), t(`import.${code}`, values, message)));
+        return h(
+          "li",
+          null,
+          icon("warning", "bad"),
+          h(
+            "p",
+            null,
+            h("strong", null, t("people.lines", { count, lines: lines.join(", ") }), more > 0 && t("people.moreLines", { count: more })),
+            header && ` · ${header}`,
+            h("br"),
+            t(`import.${code}`, values, message),
+          ),
+        );
       })),
     ]);
   }
@@ -137,14 +178,28 @@ export function openImport() {
     return [
       dryRun
         ? h("h2", null, t("people.preview", { name: file?.name }))
-        : notice("yours", "tick", t("people.imported", { name: file?.name }), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
+        : notice(
+          "yours",
+          "tick",
+          t("people.imported", { name: file?.name }),
+          h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations")),
+        ),
       counts(),
       ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: ignoredColumns.join(", ") })),
       similarGroups(report.similarGroups),
       selfRegistered.length > 0 && registeredPart(),
       leavers.length > 0 && leaversPart(),
       dryRun && (changes
-        ? h("p", null, button("big", t(isSending ? "people.importing" : "people.importNow", { count: changes, shown: number(changes) }), () => send(false), { "aria-disabled": isSending && "true" }))
+        ? h(
+          "p",
+          null,
+          button(
+            "big",
+            t(isSending ? "people.importing" : "people.importNow", { count: changes, shown: number(changes) }),
+            () => send(false),
+            { "aria-disabled": isSending && "true" },
+          ),
+        )
         : !selfRegistered.length && notice("", "tick", t("people.nothingToDo"))),
     ];
   }
@@ -154,11 +209,35 @@ export function openImport() {
     render: () => [
       back(),
       h("h1", null, t("people.import")),
-      h("div", { class: "stack tight" }, h("p", null, t("people.importHelp")), h("p", { class: "small soft" }, t("people.importExample")), h("pre", { class: "sheet small", tabindex: 0 }, "Nachname;Vorname;E-Mail;Klasse\nMüller;Änne;aenne@school.example;7a")),
-      h("div", { class: "field" }, h("label", { for: "file" }, t("people.file")), h("input", { class: "input", id: "file", type: "file", accept: ".csv,.tsv,.txt,.xlsx,text/csv", onchange: choose, onclick: (/** @type {any} */ event) => {
-        event.target.value = ""; // the same file, corrected, is another choice
-      }, "aria-describedby": error ? "file-error" : null }), error && h("p", { class: "error", id: "file-error", role: "alert" }, icon("warning"), h("span", null, error))),
-      h("p", { class: "vh", role: "status" }, isSending ? t("people.checking") : report ? t(report.dryRun ? "people.checked" : "people.imported", { name: file?.name }) : ""),
+      h(
+        "div",
+        { class: "stack tight" },
+        h("p", null, t("people.importHelp")),
+        h("p", { class: "small soft" }, t("people.importExample")),
+        h("pre", { class: "sheet small", tabindex: 0 }, "Nachname;Vorname;E-Mail;Klasse\nMüller;Änne;aenne@school.example;7a"),
+      ),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { for: "file" }, t("people.file")),
+        h("input", {
+          class: "input",
+          id: "file",
+          type: "file",
+          accept: ".csv,.tsv,.txt,.xlsx,text/csv",
+          onchange: choose,
+          onclick: (/** @type {any} */ event) => {
+            event.target.value = ""; // the same file, corrected, is another choice
+          },
+          "aria-describedby": error ? "file-error" : null,
+        }),
+        error && h("p", { class: "error", id: "file-error", role: "alert" }, icon("warning"), h("span", null, error)),
+      ),
+      h(
+        "p",
+        { class: "vh", role: "status" },
+        isSending ? t("people.checking") : report ? t(report.dryRun ? "people.checked" : "people.imported", { name: file?.name }) : "",
+      ),
       isSending && !report && h("p", { class: "soft" }, t("people.checking")),
       problems.length > 0 && problemsPart(),
       report && result(),

@@ -47,7 +47,13 @@ export function openInvitations() {
   }
 
   function save() {
-    const rows = (invitations ?? []).filter((each) => each.token).map((each) => [each.name, each.email || each.username, each.groups, invitationLink(each.token), each.expires_at]);
+    const rows = (invitations ?? []).filter((each) => each.token).map((each) => [
+      each.name,
+      each.email || each.username,
+      each.groups,
+      invitationLink(each.token),
+      each.expires_at,
+    ]);
     saveCsv(`${t("people.invitationsFile")}.csv`, [["name", "login", "groups", "link", "expires"].map((each) => t(`csv.${each}`)), ...rows]);
   }
 
@@ -81,7 +87,15 @@ export function openInvitations() {
         { class: "sheet stack", onsubmit: submit, novalidate: true },
         field("group", t("people.onlyGroup"), { autocomplete: "off" }, groupError),
         site.sendsMail && checkbox("check", t("people.byMail"), { checked: wantsMail }, (isChecked) => (wantsMail = isChecked)),
-        h("p", null, h("button", { class: "btn", "aria-disabled": isSending && "true" }, t(isSending ? "people.creating" : byMail() ? "people.sendInvitations" : "people.createLinks"))),
+        h(
+          "p",
+          null,
+          h(
+            "button",
+            { class: "btn", "aria-disabled": isSending && "true" },
+            t(isSending ? "people.creating" : byMail() ? "people.sendInvitations" : "people.createLinks"),
+          ),
+        ),
       ),
       error && notice("stop", "warning", error),
       links(),

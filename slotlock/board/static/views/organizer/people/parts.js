@@ -46,7 +46,12 @@ export function linkField(label, link, note) {
     "div",
     { class: "field", "data-key": link },
     h("label", { for: "link" }, label),
-    h("div", { class: "row" }, h("input", { class: "input grow", id: "link", readonly: true, value: link, onfocus: (/** @type {any} */ event) => event.target.select() }), copyButton(link, "")),
+    h(
+      "div",
+      { class: "row" },
+      h("input", { class: "input grow", id: "link", readonly: true, value: link, onfocus: (/** @type {any} */ event) => event.target.select() }),
+      copyButton(link, ""),
+    ),
     h("p", { class: "small soft" }, note),
   );
 }

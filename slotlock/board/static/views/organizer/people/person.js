@@ -119,7 +119,13 @@ export function openPerson(userId) {
 
   /** @param {string} part @param {...any} children */
   function section(part, ...children) {
-    return h("section", { class: "sheet stack form", "aria-labelledby": `part-${part}`, "data-key": part }, h("h2", { id: `part-${part}` }, t(`people.part.${part}`)), children, outcome(part));
+    return h(
+      "section",
+      { class: "sheet stack form", "aria-labelledby": `part-${part}`, "data-key": part },
+      h("h2", { id: `part-${part}` }, t(`people.part.${part}`)),
+      children,
+      outcome(part),
+    );
   }
 
   function accountPart() {
@@ -130,7 +136,13 @@ export function openPerson(userId) {
         "div",
         { class: "pair" },
         form.field("name", { label: t("signin.name"), autocomplete: "off" }),
-        form.field("login", { autocomplete: "off", autocapitalize: "none", spellcheck: "false", readonly: isLoginFixed, help: isLoginFixed && t(user.id === me?.id ? "people.loginSelf" : "people.loginByAdmin") }),
+        form.field("login", {
+          autocomplete: "off",
+          autocapitalize: "none",
+          spellcheck: "false",
+          readonly: isLoginFixed,
+          help: isLoginFixed && t(user.id === me?.id ? "people.loginSelf" : "people.loginByAdmin"),
+        }),
         form.field("groups", { autocomplete: "off" }),
         isAdmin() && form.select("role", ROLES.map((role) => [role, t(`role.${role}`)])),
       ),
@@ -141,14 +153,24 @@ export function openPerson(userId) {
     const claim = (/** @type {string} */ key, /** @type {string} */ kind, /** @type {boolean | null} */ cancelPlaces) =>
       button(kind, t(key), act("registered", "claimUser", { cancelPlaces }, (result) => (result.invitationToken ? "" : mailed())));
     const holdsPlaces = actions.problems.get("registered")?.code === "ACCOUNT_HOLDS_PLACES";
-    const claims = holdsPlaces ? [claim("people.claimStay", "second", false), claim("people.claimCancel", "final", true)] : claim("people.claim", "second", null);
-    return section("registered", h("p", null, t("people.registeredHelp")), h("div", { class: "row" }, button("", t("people.vouch"), act("registered", "vouchForUser")), isAdmin() && claims));
+    const claims = holdsPlaces
+      ? [claim("people.claimStay", "second", false), claim("people.claimCancel", "final", true)]
+      : claim("people.claim", "second", null);
+    return section(
+      "registered",
+      h("p", null, t("people.registeredHelp")),
+      h("div", { class: "row" }, button("", t("people.vouch"), act("registered", "vouchForUser")), isAdmin() && claims),
+    );
   }
 
   function invitationPart() {
     if (!invitation) return null;
     const until = opening(Date.parse(invitation.invitationExpiresAt), deviceZone);
-    return linkField(t("people.linkFor", { name: invitation.user.name }), invitationLink(invitation.invitationToken), [t("people.linkUntil", { until }), invitation.isMailed && t("people.linkMailed")].filter(Boolean).join(" "));
+    return linkField(
+      t("people.linkFor", { name: invitation.user.name }),
+      invitationLink(invitation.invitationToken),
+      [t("people.linkUntil", { until }), invitation.isMailed && t("people.linkMailed")].filter(Boolean).join(" "),
+    );
   }
 
   function signinPart() {
@@ -162,7 +184,10 @@ export function openPerson(userId) {
       h(
         "div",
         { class: "row" },
-        !hasSignedIn(user) && [site.sendsMail && user.email && button("", t("people.inviteByMail"), act("signin", "inviteUser", { sendMail: true }, mailed)), button("second", t("people.invite"), act("signin", "inviteUser", { sendMail: false }))],
+        !hasSignedIn(user) && [
+          site.sendsMail && user.email && button("", t("people.inviteByMail"), act("signin", "inviteUser", { sendMail: true }, mailed)),
+          button("second", t("people.invite"), act("signin", "inviteUser", { sendMail: false })),
+        ],
         mayReset && button("second", t("people.reset"), act("signin", "createPasswordReset")),
         button("second", t("people.signOut"), act("signin", "endUserSessions", {}, ({ endedSessions: count }) => t("people.signedOut", { count }))),
       ),
@@ -170,14 +195,38 @@ export function openPerson(userId) {
   }
 
   function banPart() {
-    if (user.banned) return section("ban", notice("stop", "lock", [t("people.bannedSince", { day: dayOf(user.bannedAt, deviceZone) }), user.banReason && h("br"), user.banReason], button("second", t("people.unban"), act("ban", "unbanUser"))));
-    return banForm.render(t("people.part.ban"), [h("p", { class: "soft" }, t("people.banHelp")), banForm.field("reason", { label: t("people.banReason"), autocomplete: "off" })], { submit: t("people.part.ban"), kind: "final", onsubmit: ban });
+    if (user.banned) return section(
+      "ban",
+      notice(
+        "stop",
+        "lock",
+        [t("people.bannedSince", { day: dayOf(user.bannedAt, deviceZone) }), user.banReason && h("br"), user.banReason],
+        button("second", t("people.unban"), act("ban", "unbanUser")),
+      ),
+    );
+    return banForm.render(
+      t("people.part.ban"),
+      [h("p", { class: "soft" }, t("people.banHelp")), banForm.field("reason", { label: t("people.banReason"), autocomplete: "off" })],
+      { submit: t("people.part.ban"), kind: "final", onsubmit: ban },
+    );
   }
 
   function render() {
     if (!user) return [back(), error ? failure(error, load) : bones(4)];
     if (!user.id) {
-      return [back(), h("h1", null, t("people.new")), h("p", { class: "soft" }, t("people.newHelp")), invitation && notice("yours", "tick", t("people.createdOne", { name: invitation.user.name }), h("a", { class: "btn second", href: `#/people/${invitation.user.id}` }, t("people.open"))), invitationPart(), accountPart()];
+      return [
+        back(),
+        h("h1", null, t("people.new")),
+        h("p", { class: "soft" }, t("people.newHelp")),
+        invitation && notice(
+          "yours",
+          "tick",
+          t("people.createdOne", { name: invitation.user.name }),
+          h("a", { class: "btn second", href: `#/people/${invitation.user.id}` }, t("people.open")),
+        ),
+        invitationPart(),
+        accountPart(),
+      ];
     }
     const isSelf = user.id === me?.id;
     const mayChange = !user.erased && (isAdmin() || user.role === "MEMBER" || isSelf);
@@ -192,7 +241,16 @@ export function openPerson(userId) {
             user.selfRegistered ? registeredPart() : accountPart(),
             signinPart(),
             !isSelf && banPart(),
-            !isSelf && isAdmin() && section("erase", h("p", { class: "soft" }, t("people.eraseHelp")), askOnce(`erase ${user.id}`, "final", { label: t("people.erase"), question: t("people.eraseAsk", { name: user.name }), yes: t("people.eraseYes"), no: t("form.back") }, erase)),
+            !isSelf && isAdmin() && section(
+              "erase",
+              h("p", { class: "soft" }, t("people.eraseHelp")),
+              askOnce(
+                `erase ${user.id}`,
+                "final",
+                { label: t("people.erase"), question: t("people.eraseAsk", { name: user.name }), yes: t("people.eraseYes"), no: t("form.back") },
+                erase,
+              ),
+            ),
           ]
         : notice("", "lock", t(user.erased ? "people.erasedHelp" : "people.adminOnly")),
     ];

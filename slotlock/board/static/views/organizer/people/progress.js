@@ -27,7 +27,10 @@ export function mailProgress() {
     clearTimeout(timer);
     try {
       const since = new Date(now() - DAY_MS).toISOString();
-      found = await Promise.all(STATES.map(async (state) => (await run("outbox", { filter: { kind: "invitation", state, since }, first: SHOWN_MAILS })).outbox));
+      found = await Promise.all(STATES.map(async (state) => (await run("outbox", {
+        filter: { kind: "invitation", state, since },
+        first: SHOWN_MAILS,
+      })).outbox));
     } catch (caught) {
       codeOf(caught); // any other error is one of the page
     }
@@ -47,7 +50,11 @@ export function mailProgress() {
     const [sent, open, missed] = counts();
     if (!sent && !open && !missed) return null;
     const parts = [t("people.mailsSent", { count: sent, shown: number(sent) }), open > 0 && t("people.mailsOpen", { count: open, shown: number(open) })];
-    const rows = [...found[3].nodes, ...found[4].nodes].map((each) => h("li", { "data-key": each.id }, about(each.user && userLink(each.user), [each.recipient, each.note])));
+    const rows = [...found[3].nodes, ...found[4].nodes].map((each) => h(
+      "li",
+      { "data-key": each.id },
+      about(each.user && userLink(each.user), [each.recipient, each.note]),
+    ));
     return h(
       "section",
       { class: "stack", "aria-labelledby": "progress", "data-key": "progress" },

@@ -38,7 +38,9 @@ export async function workbookToCsv(file) {
   }
   const width = Math.max(...rows.map((cells) => cells.length));
   const quote = (/** @type {string} */ text) => `"${text.replace(/[\r\n]+/g, " ").replace(/"/g, '""')}"`;
-  const line = (/** @type {string[]} */ cells) => (cells.some(Boolean) ? Array.from({ length: width }, (_, column) => quote(cells[column] ?? "")).join(",") : "");
+  const line = (/** @type {string[]} */ cells) => (cells.some(Boolean)
+    ? Array.from({ length: width }, (_, column) => quote(cells[column] ?? "")).join(",")
+    : "");
   return rows.map(line).join("\n");
 }
 
