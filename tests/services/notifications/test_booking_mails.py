@@ -256,7 +256,7 @@ async def test_the_note_of_a_campaign_stands_once_in_a_mail_about_its_bookings(
     assert '<a href="https://school.test/map"' in html
 
 
-async def test_the_note_of_a_campaign_stands_only_with_a_place_that_a_user_keeps(
+async def test_the_note_of_a_campaign_stands_in_no_mail_about_a_lost_place(
     scene: MailScene,
 ) -> None:
     day, campaign_id = timedelta(days=1), new_campaign_id()
