@@ -183,7 +183,7 @@ async def open_app_state(
             ),
             exports=exports_endpoint(auth, limits, exports),
             export_links=ExportLinkEndpoint(auth, limits, exports),
-            unsubscribe=UnsubscribeEndpoint(auth, limits),
+            unsubscribe=UnsubscribeEndpoint(auth, limits, settings.locale),
             back_channel=BackChannelEndpoint(auth, limits),
             calendars=CalendarEndpoint(
                 services,

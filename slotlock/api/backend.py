@@ -69,6 +69,7 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
             clock.now,
             require_verified_email=settings.require_verified_email,
             sends_mail=settings.smtp_url is not None,
+            locale=settings.locale,
         )
         await services.indexes.create_on_empty()
         await stack.enter_async_context(services.indexes.running())

@@ -192,7 +192,7 @@ async def _invite_users(
     hashes = {hash_token(tokens[user.id]): user for user in users}
     note = _invitation_note(group, users, caller.user_id if caller else None, now)
     mails = {
-        hash_: invitation_mail(user, tokens[user.id], expires_at, now)
+        hash_: invitation_mail(user, tokens[user.id], expires_at, now, caller)
         for hash_, user in hashes.items()
         if by_mail and user.email is not None
     }
@@ -213,9 +213,12 @@ async def _invite_users(
     ]
 
 
-def invitation_mail(user: User, token: str, expires_at: datetime, now: datetime) -> OutboxEntry:
-    """Return the mail that invites a user. It verifies no address."""
-    return _token_mail(INVITATION, user.id, user.email, token, expires_at, now)
+def invitation_mail(
+    user: User, token: str, expires_at: datetime, now: datetime, caller: Caller | None
+) -> OutboxEntry:
+    """Return the mail by which a caller invites a user. It verifies no address."""
+    mail = _token_mail(INVITATION, user.id, user.email, token, expires_at, now)
+    return replace(mail, data={**mail.data, "by": caller.user_id}) if caller else mail
 
 
 def _token_mail(

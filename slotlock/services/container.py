@@ -47,12 +47,17 @@ class Services(Repositories):
         *,
         require_verified_email: bool = False,
         sends_mail: bool = False,
+        locale: str | None = None,
     ) -> None:
-        """Wire the repositories, the locks and the hubs of a process. Nothing is started yet."""
+        """Wire the repositories, the locks and the hubs of a process. Nothing is started yet.
+
+        `locale` is the language of the site, for users who have chosen none.
+        """
         super().__init__(database, require_verified_email=require_verified_email)
         self.now = now
         self.require_verified_email = require_verified_email
         self.sends_mail = sends_mail
+        self.locale = locale
         self.locks = Locks(pipeline)
         self.free_place_hints = FreePlaceHints()
         self.caller_queues = CallerQueues[SlotCommand[object]](

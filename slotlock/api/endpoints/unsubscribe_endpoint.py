@@ -36,33 +36,36 @@ TEXTS = {
     "de": {
         MailTopic.REMINDERS: (
             "Keine Erinnerungen mehr per E-Mail?",
-            "Sie bekommen keine Erinnerungen mehr per E-Mail.",
+            "Du bekommst keine Erinnerungen mehr per E-Mail.",
         ),
         MailTopic.ANNOUNCEMENTS: (
             "Keine Rundmails mehr?",
-            "Sie bekommen keine Rundmails mehr.",
+            "Du bekommst keine Rundmails mehr.",
         ),
     },
     "zh": {
-        MailTopic.REMINDERS: ("退订提醒邮件", "您不会再收到提醒邮件。"),
-        MailTopic.ANNOUNCEMENTS: ("退订通知邮件", "您不会再收到通知邮件。"),
+        MailTopic.REMINDERS: ("退订提醒邮件", "你不会再收到提醒邮件。"),
+        MailTopic.ANNOUNCEMENTS: ("退订通知邮件", "你不会再收到通知邮件。"),
     },
 }
 BUTTONS = {"en": "Unsubscribe", "de": "Abbestellen", "zh": "退订"}
 HINTS = {
     "en": "Mails about your own bookings still come. Your account has this setting, too.",
-    "de": "Mails zu Ihren eigenen Buchungen kommen weiterhin. Die Einstellung steht auch in Ihrem "
-    "Konto.",
-    "zh": "与您自己的预约有关的邮件仍会发送。您也可以在账户中更改此设置。",
+    "de": "Mails zu deinen eigenen Buchungen kommen weiterhin. Die Einstellung steht auch in "
+    "deinem Konto.",
+    "zh": "与你自己的预约有关的邮件仍会发送。你也可以在账号中更改此设置。",
 }
 
 
 class UnsubscribeEndpoint:
     """The ASGI application of the links."""
 
-    def __init__(self, auth: Auth, rate_limits: OperationRateLimits) -> None:
+    def __init__(
+        self, auth: Auth, rate_limits: OperationRateLimits, locale: str | None = None
+    ) -> None:
         self._auth = auth
         self._rate_limits = rate_limits
+        self._locale = locale
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
@@ -84,7 +87,7 @@ class UnsubscribeEndpoint:
         is_done = request.method == "POST"
         if is_done:
             await users.set_preferences(user_id, UNCHANGED, {topic: False})
-        return _page(language_of(user.locale), topic, is_done=is_done)
+        return _page(language_of(user.locale, self._locale), topic, is_done=is_done)
 
 
 def _page(language: str, topic: MailTopic, *, is_done: bool) -> Response:

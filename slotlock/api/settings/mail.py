@@ -6,12 +6,21 @@ from zoneinfo import ZoneInfo
 from slotlock.api.settings.fields import SecretStr, setting
 from slotlock.domain.notifications.quiet_hours import parse_quiet_hours
 from slotlock.domain.schedule.zones import find_zone
+from slotlock.domain.users.user import validate_locale
 
 
 def _check_time_zone(name: str) -> str:
     if find_zone(name) is None:
         raise ValueError("is not an IANA time zone, such as Europe/Berlin")
     return name
+
+
+def _check_locale(tag: str) -> str:
+    from slotlock.infrastructure.mail.mail_texts import LANGUAGES
+
+    if validate_locale(tag) or tag.split("-")[0].lower() not in LANGUAGES:
+        raise ValueError(f"is not a language of the mails, which are {', '.join(LANGUAGES)}")
+    return tag
 
 
 def _check_quiet_hours(text: str) -> str:
@@ -65,6 +74,15 @@ class MailSettings:
         "by the clocks of `SLOTLOCK_TIME_ZONE`. "
         "They wait for the end, or go out before if what they are about begins first. "
         "Mails about a user's own booking never wait.",
+    )
+    locale: str | None = setting(
+        default=None,
+        check=_check_locale,
+        description="The language of the site, as `de`: that of mails, such as invitations, and of "
+        "calendars to users who have not chosen a language yet. "
+        "A first visit to the board chooses one. "
+        "Without it, a mail that somebody else causes is in the language of that user, and others "
+        "are in English.",
     )
     time_zone: str = setting(
         default="UTC",

@@ -151,7 +151,7 @@ async def create_invited_user(
         new,
         caller.user_id,
         now,
-        partial(invitation_mail, token=token, expires_at=expires_at, now=now)
+        partial(invitation_mail, token=token, expires_at=expires_at, now=now, caller=caller)
         if by_mail and auth.sends_mail and email is not None
         else None,
     )

@@ -68,7 +68,7 @@ async def invite(
     """Invite the user of a locked account, by mail alone if the site sends mail."""
     now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
     expires_at = now + INVITATION_TTL
-    to_mail = partial(invitation_mail, token=token, expires_at=expires_at, now=now)
+    to_mail = partial(invitation_mail, token=token, expires_at=expires_at, now=now, caller=caller)
 
     async def write(user: User) -> UserClaimed | None:
         is_mailed = auth.sends_mail and user.email is not None

@@ -365,6 +365,7 @@ COMMANDS = {
             "mail_reply_to",
             "mail_rate",
             "mail_quiet_hours",
+            "locale",
             "time_zone",
             "require_verified_email",
             "webhook_private_addresses",

@@ -46,7 +46,7 @@ class Campaign:
     """A campaign: its name, and the terms that each of its slots has a copy of.
 
     `description` is set only in a new campaign and in an edit that changes it. Nothing loads it
-    with the campaign. `mail_note` stands in each mail about a booking of the campaign.
+    with the campaign. `mail_note` stands in each mail about a place that its user keeps.
     """
 
     id: CampaignId

@@ -103,6 +103,6 @@ def announcement_mail(announcement: Announcement, user_id: UserId, now: datetime
         now,
         user_id,
         announcement.audience.slot_id,
-        data={"announcement": announcement.id},
+        data={"announcement": announcement.id, "by": announcement.by},
         expires_at=announcement.at + MAX_AGE,
     )

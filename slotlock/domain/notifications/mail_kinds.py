@@ -46,6 +46,8 @@ BOOKING_KINDS = (
     *(WAITLIST_ENDED, EDITED, REMINDER),
 )
 BOOKING_KIND_NAMES = frozenset(kind.name for kind in BOOKING_KINDS)
+# Those about a place that its user keeps, with the note of the campaign, such as what to bring.
+KINDS_WITH_NOTE = frozenset(kind.name for kind in (BOOKED, PROMOTED, MOVED, EDITED, REMINDER))
 TEST = MailKind("test")
 RESET_PASSWORD = MailKind("reset_password")
 PASSWORD_CHANGED = MailKind("password_changed")

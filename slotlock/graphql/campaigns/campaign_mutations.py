@@ -59,8 +59,8 @@ NO_SHOW_LIMIT_DESCRIPTION = (
     "consequence."
 )
 MAIL_NOTE_DESCRIPTION = (
-    "A text that stands in each mail about a booking of the campaign, at most 1,000 characters; "
-    "null for none."
+    "A text that stands in each mail about a place that its user keeps: booked, promoted, moved, "
+    "changed or begins soon. At most 1,000 characters; null for none."
 )
 REQUIRE_VERIFIED_EMAIL_DESCRIPTION = (
     "Whether users verify their e-mail address before they book (`requestEmailVerification`). "

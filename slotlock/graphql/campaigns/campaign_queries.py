@@ -140,8 +140,8 @@ class Campaign(Node):
         return await info.context.loaders.campaign_descriptions.load(self._campaign.id)
 
     @field(
-        description="A text of the organizers that stands in each mail about a booking of the "
-        "campaign; null without one, and for members."
+        description="A text of the organizers that stands in each mail about a place that its "
+        "user keeps; null without one, and for members."
     )
     def mail_note(self, info: Info) -> str | None:
         viewer = info.context.viewer

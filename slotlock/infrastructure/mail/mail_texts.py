@@ -43,10 +43,10 @@ def _environment() -> "Environment":
     )
 
 
-def language_of(locale: str | None) -> str:
-    """Return the language of the texts for a user with this language tag."""
-    language = (locale or "").split("-")[0].lower()
-    return language if language in LANGUAGES else DEFAULT_LANGUAGE
+def language_of(*locales: str | None) -> str:
+    """Return the language of the texts: that of the first of these language tags that has texts."""
+    languages = ((locale or "").split("-")[0].lower() for locale in locales)
+    return next((each for each in languages if each in LANGUAGES), DEFAULT_LANGUAGE)
 
 
 def render(
@@ -62,7 +62,7 @@ def render(
     if len(parts) > 1:
         subject = _render(f"several.{language}.txt", {**shared, "count": len(parts)})
     body = "\n\n".join(rest.strip() for _, _, rest in split)
-    text = _render(f"layout.{language}.txt", {**shared, "body": body})
+    text = _render(f"layout.{language}.txt", {**shared, "kind": parts[0][0], "body": body})
     paragraphs = [paragraph.splitlines() for paragraph in text.strip().split("\n\n")]
     html = _render(
         "mail.html", {**shared, "language": language, "subject": subject, "paragraphs": paragraphs}

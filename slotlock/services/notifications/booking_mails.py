@@ -15,7 +15,13 @@ from slotlock.domain.notifications.booking_news import (
     current_news,
     is_news,
 )
-from slotlock.domain.notifications.mail_kinds import CANCELLED, EDITED, WAITLIST_ENDED, first_mail
+from slotlock.domain.notifications.mail_kinds import (
+    CANCELLED,
+    EDITED,
+    KINDS_WITH_NOTE,
+    WAITLIST_ENDED,
+    first_mail,
+)
 from slotlock.domain.notifications.outbox import MAX_RETRIED, OutboxEntry, OutboxState
 from slotlock.domain.reports.calendar_events import (
     CalendarEvent,
@@ -63,7 +69,7 @@ async def load_booking_parts(
     """Return the parts about the bookings of these entries, as they are now, or why there are none.
 
     Entries that are overtaken have no part, nor do slots that are over, deleted or hidden. The note
-    of a campaign stands in one part.
+    of a campaign stands in one part, which is about a place that the user keeps.
     """
     is_repeated = entries[0].attempts > 1
     entries = sorted(entries, key=lambda each: each.at)
@@ -89,9 +95,9 @@ async def load_booking_parts(
             reason = OVERTAKEN
     if not parts:
         return reason
-    notes = [part.values["note"] for part in parts.values()]
+    notes = [part.values["note"] if part.kind in KINDS_WITH_NOTE else "" for part in parts.values()]
     return [
-        part if notes.index(note) == number else replace(part, values={**part.values, "note": ""})
+        replace(part, values={**part.values, "note": note if notes.index(note) == number else ""})
         for number, (part, note) in enumerate(zip(parts.values(), notes, strict=True))
     ]
 

@@ -10,9 +10,11 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.mail_kinds import (
     ANNOUNCEMENT,
     CANCELLED,
+    KINDS_WITH_NOTE,
     MAIL_KINDS,
     MOVED,
     WEBHOOK_DISABLED,
+    MailKind,
 )
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.schedule_texts import format_time
@@ -49,9 +51,10 @@ async def preview_mails(
     """Return a preview of each kind of mail, as if the organizer got it.
 
     It is about the slot, or the next slot of the campaign; without one, about an example. Return
-    None if there is no such slot or campaign. The language is that of the organizer by default.
+    None if there is no such slot or campaign. The language is that of the organizer by default, or
+    else of the site.
     """
-    language = language_of(locale or organizer.locale)
+    language = language_of(locale, organizer.locale, services.locale)
     campaign = await services.campaigns.find(campaign_id) if campaign_id else None
     if campaign_id is not None:
         if campaign is None:
@@ -75,12 +78,16 @@ async def preview_mails(
         ANNOUNCEMENT.name: by_organizer,
         WEBHOOK_DISABLED.name: {"url": "https://example.org/webhook", "reason": "500"},
     }
+
+    def note_of(kind: MailKind) -> Mapping[str, object]:
+        return {} if kind.name in KINDS_WITH_NOTE else {"note": ""}
+
     return [
         MailPreview(
             kind.name,
             render(
                 language,
-                [(kind.name, {**values, **own_values.get(kind.name, {})})],
+                [(kind.name, {**values, **own_values.get(kind.name, {}), **note_of(kind)})],
                 **shared,
             ),
         )

@@ -121,7 +121,7 @@ class Mailer:
             if until := self._quiet_until(lead):
                 wait = until - self._services.now()
                 return Delivery(OutboxState.QUEUED, "quiet hours", retry_after=wait, is_outage=True)
-        language = language_of(lead.data.get("locale") or (user.locale if user else None))
+        language = await self._language(lead, user)
         content, invitations = await self._render(entries, user, address, language)
         if isinstance(content, str):
             return Delivery(OutboxState.SUPPRESSED, content)
@@ -132,6 +132,14 @@ class Mailer:
         elif user and is_own and user.undeliverable_since and delivery.state is OutboxState.SENT:
             await self._services.users.set_undeliverable(user, None)
         return delivery
+
+    async def _language(self, lead: OutboxEntry, user: User | None) -> str:
+        """Return the language of the user, of the site, or else of the user who caused the mail."""
+        own, by, site = user.locale if user else None, lead.data.get("by"), self._services.locale
+        if own or site or not by:
+            return language_of(own, site)
+        sender = await self._services.users.find_soon(UserId(by))
+        return language_of(sender.locale if sender else None)
 
     async def _send(
         self,

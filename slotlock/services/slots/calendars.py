@@ -34,8 +34,8 @@ DESCRIPTION_SHOWN = 1_000
 # What stands before the page of a slot, where its user finds the booking.
 BOOKING_PAGE = {
     "en": "Your booking, also to cancel it:",
-    "de": "Ihre Buchung, auch zum Absagen:",
-    "zh": "您的预约，也可以在此取消：",  # noqa: RUF001
+    "de": "Deine Buchung, auch zum Zurückgeben:",
+    "zh": "你的预约，也可以在此取消：",  # noqa: RUF001
 }
 
 
@@ -75,7 +75,7 @@ async def user_calendar(services: Services, user: User, board_url: str) -> Seque
     # Live bookings first: a booking that is cancelled meanwhile is found twice.
     async for booking, slot in _recently_ended(services, user_id):
         found.add(events_of_booking(slot.slot, booking, now))
-    events, language = found.sorted_events(), language_of(user.locale)
+    events, language = found.sorted_events(), language_of(user.locale, services.locale)
     return await with_descriptions(services, events, board_url, language)
 
 
@@ -96,7 +96,7 @@ async def booking_calendar(
             return None
         events = list(events_of_booking(state.slot, booking, now))
     user = await services.users.find_soon(booking.user_id)
-    language = language_of(user.locale if user else None)
+    language = language_of(user.locale if user else None, services.locale)
     return await with_descriptions(services, events, board_url, language)
 
 

@@ -46,6 +46,7 @@ async def mailing_app(
             "SLOTLOCK_SMTP_URL": f"smtp://127.0.0.1:{port}",
             "SLOTLOCK_MAIL_FROM": "School <noreply@school.test>",
             "SLOTLOCK_PUBLIC_URL": PUBLIC_URL,
+            "SLOTLOCK_LOCALE": "zh",
         }
         with forked_app(settings, tmp_path) as running:
             yield running
@@ -55,7 +56,6 @@ async def test_one_click_in_a_mail_refuses_its_topic_without_signing_in(
     trap: MailTrap, mailing_app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     (member,), organizer = create_booking_clients(http, 1, mailing_app)
-    await member.execute(UPDATE_LOCALE)
     slot_id = await organizer.add_slot()
     await member.book_slot(slot_id)
     message = {"subject": "Pool", "text": "Towels", "idempotencyKey": "1", "slotId": slot_id}
@@ -66,6 +66,8 @@ async def test_one_click_in_a_mail_refuses_its_topic_without_signing_in(
         return [str(m["List-Unsubscribe"]) for m in trap.messages if m["Subject"] == "Pool"]
 
     [header] = await poll_until(announced, len, "the mail")
+    [mail] = [each for each in trap.messages if each["Subject"] == "Pool"]
+    assert '<html lang="zh">' in str(mail.get_body(["html"])).replace("=3D", "=")
     assert header.startswith(f"<{PUBLIC_URL}/unsubscribe/")
     url = mailing_app.url + header[1:-1].removeprefix(PUBLIC_URL)
     for method in ("GET", "HEAD"):
@@ -73,10 +75,12 @@ async def test_one_click_in_a_mail_refuses_its_topic_without_signing_in(
         assert page.status_code == 200
         assert "form-action 'self'" in page.headers["content-security-policy"]
     assert (await http.get(url)).text.count('<form method="post">') == 1
+    assert "退订通知邮件" in (await http.get(url)).text
+    await member.execute(UPDATE_LOCALE)
     assert (await member.execute(WANTS))["wantsAnnouncements"] is True
     for _ in range(2):
         done = await http.post(url, data={"List-Unsubscribe": "One-Click"})
-        assert (done.status_code, "Sie bekommen keine Rundmails mehr." in done.text) == (200, True)
+        assert (done.status_code, "Du bekommst keine Rundmails mehr." in done.text) == (200, True)
     wants = {"wantsReminders": True, "wantsAnnouncements": False}
     assert await member.execute(WANTS) == wants
     assert await organizer.execute(COUNT, slotId=slot_id) == 0

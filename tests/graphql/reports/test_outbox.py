@@ -134,7 +134,7 @@ async def test_organizers_read_previews_in_a_language_and_of_what_exists(
     organizer: BookingClient,
 ) -> None:
     previews = await organizer.execute(PREVIEWS, locale="de-AT")
-    assert previews[0]["subject"] == "Sie haben einen Platz: Schach"
+    assert previews[0]["subject"] == "Du hast einen Platz: Schach"
     assert previews[0]["html"].startswith("<!doctype html>")
     for name, id_ in (("slot", "slot_" + "0" * 24), ("campaign", "x")):
         [error] = (await organizer.send(PREVIEWS, **{name: id_}))["errors"]

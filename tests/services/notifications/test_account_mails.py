@@ -444,6 +444,32 @@ async def test_an_invitation_that_could_not_be_sent_is_mailed_again_at_once(
     assert isinstance(await invite(), InvalidInput)
 
 
+@pytest.mark.parametrize(
+    ("own", "locale", "of_sender", "subject"),
+    [
+        (None, None, None, "Your account at School"),
+        (None, None, "de", "Dein Konto bei School"),
+        (None, "de", "zh", "Dein Konto bei School"),
+        ("zh", "de", "en", "你在 School 的账号"),
+    ],
+)
+async def test_an_invitation_is_in_the_language_of_its_user_of_the_site_or_of_its_sender(
+    site: Accounts, own: str | None, locale: str | None, of_sender: str | None, subject: str
+) -> None:
+    users, admin = site.auth.repositories.users, replace(site.scene.organizer, role=Role.ADMIN)
+    site.scene.services.locale = locale
+    await users.set_preferences(admin.user_id, of_sender, {})
+    created = await account_admin.create_invited_user(
+        site.auth, admin, "Finn", "finn@school.test", [], Role.MEMBER, by_mail=True
+    )
+    assert isinstance(created, account_admin.UserCreated)
+    await users.set_preferences(created.user.id, own, {})
+    first = await site.sent()
+    site.scene.clock.advance(2 * MAIL_INTERVAL)
+    assert await invitations.invite_user(site.auth, created.user, admin, by_mail=True)
+    assert [*first, *await site.sent()] == [f"Finn <finn@school.test>: {subject}"] * 2
+
+
 async def test_an_account_and_the_mail_that_invites_its_user_are_created_together(
     site: Accounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.notifications.booking_mails import OVERTAKEN
-from slotlock.services.slots import editing
+from slotlock.services.slots import calendars, editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.domain.builders import build_patch
 from tests.support.notifications.mail_scene import MailScene
@@ -98,8 +98,9 @@ async def test_a_cancellation_says_by_whom_and_removes_the_event(scene: MailScen
         await scene.until_entries("cancelled", "cancelled")
     await scene.send()
     texts = sorted(text_of(scene, number) for number in range(2))
-    assert "You have cancelled your booking." in texts[0]
-    assert "Olga has cancelled your booking." in texts[1]
+    assert "You have given your place back." in texts[0]
+    assert "Olga has taken your place away." in texts[1]
+    assert sorted(scene.trap.subjects) == ["Given back: Yoga", "You lost your place: Yoga"]
     [(method, event)] = events_of(scene)
     assert (method, event["STATUS"], event["SEQUENCE"]) == ("CANCEL", "CANCELLED", 1)
 
@@ -119,13 +120,13 @@ async def test_its_cancellation_and_its_new_place_are_mails_to_all_bookings_of_a
         await scene.until_entries("edited", "edited", "cancelled", "cancelled")
         await scene.send()
     assert sorted(scene.trap.subjects) == [
-        "Cancelled: Yoga",
-        "Cancelled: Yoga",
+        "Does not take place: Yoga",
+        "Does not take place: Yoga",
         "New time or place: Yoga",
         "New time or place: Yoga",
     ]
     assert text_of(scene).index("Halle 2") < text_of(scene).index("Halle 3")
-    assert "Olga has cancelled it for everyone." in text_of(scene, 2)
+    assert "Olga has canceled it for everyone." in text_of(scene, 2)
     methods = [
         (method, event["SEQUENCE"])
         for number in (0, 2)
@@ -169,8 +170,8 @@ async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> N
     await scene.send()
     # The second member was promoted and lost the place again within a minute: that is one mail.
     assert sorted(scene.trap.subjects) == [
-        "Cancelled: Yoga",
-        "Cancelled: Yoga",
+        "Does not take place: Yoga",
+        "Given back: Yoga",
         "The waiting list has ended: Yoga",
     ]
 
@@ -255,6 +256,61 @@ async def test_the_note_of_a_campaign_stands_once_in_a_mail_about_its_bookings(
     assert '<a href="https://school.test/map"' in html
 
 
+async def test_the_note_of_a_campaign_stands_in_no_mail_about_a_lost_place(
+    scene: MailScene,
+) -> None:
+    day, campaign_id = timedelta(days=1), new_campaign_id()
+    terms = CampaignTerms(campaign_id, 2, True, scene.clock.now - day, scene.clock.now + day)
+    campaign = Campaign(campaign_id, "Sports", terms, mail_note="Bring shoes.")
+    await scene.services.campaigns.insert(campaign, scene.clock.now)
+    slot_ids = [await scene.insert_slot(title=title, terms=terms) for title in ("Yoga", "Judo")]
+    [booking_id] = await scene.book(slot_ids[0], 0)
+    await scene.book(slot_ids[0], 1, hold=True)
+    [other] = await scene.book(slot_ids[0], 2)
+    scene.clock.advance(timedelta(minutes=2))
+    async with scene.reading():
+        await cancel(scene, slot_ids[0], booking_id, scene.members[0])
+        await cancel(scene, slot_ids[0], other, scene.members[2])
+        await scene.book(slot_ids[1], 0)
+        await scene.until_entries("cancelled", "cancelled", "booked")
+    await scene.send()
+    texts = {str(each["To"]): text_of(scene, n) for n, each in enumerate(scene.trap.messages)}
+    assert "Bring shoes." not in texts["Member 2 <2@school.test>"]
+    # The place that the user keeps has the note, though the mail speaks of the other one first.
+    both = texts["Member 0 <0@school.test>"]
+    assert both.index("Yoga") < both.index("Judo") < both.index("Bring shoes.")
+
+
+@pytest.mark.parametrize(
+    ("own", "site", "subject", "page"),
+    [
+        (None, None, "You have a place: Yoga", "Your booking"),
+        (None, "de-AT", "Du hast einen Platz: Yoga", "Deine Buchung"),
+        ("zh-Hant", "de", "预约成功：Yoga", "你的预约"),  # noqa: RUF001
+        ("fr", "de", "Du hast einen Platz: Yoga", "Deine Buchung"),
+    ],
+)
+async def test_mails_and_calendars_are_in_the_language_of_the_site_until_a_user_chooses_one(
+    scene: MailScene, own: str | None, site: str | None, subject: str, page: str
+) -> None:
+    services, user_id = scene.services, scene.members[0].user_id
+    services.locale = site
+    await services.users.set_preferences(user_id, own, {})
+    slot_id = await scene.insert_slot()
+    async with scene.reading():
+        [booking_id] = await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+    await scene.send()
+    assert scene.trap.subjects == [subject]
+    user = (await services.users.find_many([user_id]))[user_id]
+    url = "https://school.test/board"
+    [of_user] = await calendars.user_calendar(services, user, url)
+    [of_booking] = await calendars.booking_calendar(services, slot_id, booking_id, url) or ()
+    mailed = str(events_of(scene)[0][1]["DESCRIPTION"])
+    assert {of_user.description, of_booking.description} == {mailed}
+    assert mailed.startswith(page)
+
+
 async def test_a_place_that_was_moved_within_the_minute_is_one_move(scene: MailScene) -> None:
     alpha, beta = [await scene.insert_slot(title=title) for title in ("Alpha", "Beta")]
     async with scene.reading():
@@ -291,7 +347,7 @@ async def test_a_mail_that_was_greylisted_says_nothing_after_a_later_one_has_lef
     if not is_guarded:
         assert scene.trap.subjects == ["You have a place: Alpha"]
         return
-    assert scene.trap.subjects == ["Cancelled: Alpha"]
+    assert scene.trap.subjects == ["Given back: Alpha"]
     [(method, event)] = events_of(scene)
     assert (method, event["UID"]) == ("CANCEL", f"{booking_id}-1@slotlock")
     dropped, sent = (await scene.entries())[::-1]
@@ -311,8 +367,8 @@ async def test_who_cancelled_reads_so_though_the_slot_was_cancelled_afterwards(
         await scene.until_entries("cancelled", "cancelled")
     await scene.send()
     texts = {str(each["To"]): text_of(scene, n) for n, each in enumerate(scene.trap.messages)}
-    assert "You have cancelled your booking." in texts["Member 0 <0@school.test>"]
-    assert "Olga has cancelled it for everyone." in texts["Member 1 <1@school.test>"]
+    assert "You have given your place back." in texts["Member 0 <0@school.test>"]
+    assert "Olga has canceled it for everyone." in texts["Member 1 <1@school.test>"]
     assert [events_of(scene, n)[0][0] for n in range(2)] == ["CANCEL", "CANCEL"]
 
 
@@ -364,7 +420,7 @@ async def test_what_a_greylisted_mail_would_have_removed_is_removed_by_the_next(
         await scene.until_entries(*["booked"] * 3, *["moved"] * 2, "cancelled")
     await scene.send()
     await scene.send(timedelta(minutes=5))
-    number = scene.trap.subjects.index("Moved: Gamma")
+    number = scene.trap.subjects.index("Swapped: Gamma")
     assert "It was:\n\nAlpha\n" in text_of(scene, number)
     removed = {str(each["UID"]) for method, each in events_of(scene, number) if method == "CANCEL"}
     assert f"{booking_id}-1@slotlock" in removed
@@ -377,7 +433,7 @@ async def test_what_a_greylisted_mail_would_have_removed_is_removed_by_the_next(
     assert ("CANCEL", f"{other}-1@slotlock") in of_other
     assert ("REQUEST", f"{instead}-1@slotlock") in of_other
     places = ["You have a place: Alpha"] * 4
-    assert sorted(scene.trap.subjects) == ["Moved: Gamma", *places]
+    assert sorted(scene.trap.subjects) == ["Swapped: Gamma", *places]
 
 
 async def test_a_hold_that_expired_or_was_extended_says_what_is_true(scene: MailScene) -> None:

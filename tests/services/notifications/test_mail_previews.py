@@ -1,5 +1,6 @@
 """Organizers see what every kind of mail says before it is sent."""
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -8,9 +9,14 @@ import pytest
 from slotlock.api.endpoints.unsubscribe_endpoint import BUTTONS, HINTS, TEXTS
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
-from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, MAIL_KINDS
+from slotlock.domain.notifications.mail_kinds import (
+    BOOKING_KIND_NAMES,
+    MAIL_KINDS,
+    TEST,
+    WEBHOOK_DISABLED,
+)
 from slotlock.domain.schedule.schedule_texts import SCHEDULE_WORDS
-from slotlock.infrastructure.mail.mail_texts import LANGUAGES
+from slotlock.infrastructure.mail.mail_texts import LANGUAGES, TEMPLATES, render
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.services.notifications.mail_previews import EXAMPLES, preview_mails
 from slotlock.services.slots.calendars import BOOKING_PAGE
@@ -39,6 +45,24 @@ def test_what_belongs_to_mails_has_their_languages() -> None:
     assert {*LANGUAGES} <= SCHEDULE_WORDS.keys()
 
 
+def test_mails_and_their_pages_say_du_as_the_board_does() -> None:
+    """Only the mail to organizers about a webhook is as formal as their pages are."""
+    formal = re.compile(r"\b(Sie|Ihr\w*|Ihnen)\b|您")
+    texts = {path.name: path.read_text() for path in TEMPLATES.glob("*.txt")}
+    pages: tuple[Mapping[str, object], ...] = (BOOKING_PAGE, TEXTS, BUTTONS, HINTS)
+    assert not any(formal.search(str(each)) for each in pages)
+    found = {name for name, text in texts.items() if formal.search(text)}
+    assert found == {"webhook_disabled.de.txt", "layout.zh.txt"}
+    for language, to_members, to_organizers in (
+        ("de", "Hallo Ada,", "Guten Tag Ada,"),
+        ("zh", "Ada，你好：", "Ada，您好："),  # noqa: RUF001
+    ):
+        for kind, greeting in ((TEST, to_members), (WEBHOOK_DISABLED, to_organizers)):
+            values = {"url": "https://example.org", "reason": "500"}
+            shared = {"name": "Ada", "site_name": "School", "board_url": ""}
+            assert render(language, [(kind.name, values)], **shared).text.startswith(greeting)
+
+
 async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its_note(
     scene: MailScene,
 ) -> None:
@@ -54,7 +78,9 @@ async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its
     for previews, title in ((empty, "Chess"), (found, "Judo")):
         texts = [each.content.text for each in previews or () if each.kind in BOOKING_KIND_NAMES]
         assert len(texts) == len(BOOKING_KIND_NAMES)
-        assert all(title in text and "Bring shoes." in text for text in texts)
+        assert all(title in text for text in texts)
+        noted = {each.kind for each in previews or () if "Bring shoes." in each.content.text}
+        assert noted == {"booked", "promoted", "moved", "edited", "reminder"}
     assert await preview_mails(services, SITE, organizer, slot_id=slot_id) == found
     assert await preview_mails(services, SITE, organizer, slot_id=new_slot_id()) is None
     assert await preview_mails(services, SITE, organizer, campaign_id=new_campaign_id()) is None
