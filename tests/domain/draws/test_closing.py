@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -101,6 +102,19 @@ def test_a_draw_gives_what_bookings_by_hand_in_its_order_would_get() -> None:
                 else:
                     assert (result, conflict) == by_hand
     assert found == set(WishResult)
+
+
+def test_groups_no_shows_and_an_unproven_address_rule_a_user_out_of_a_whole_draw() -> None:
+    codes = set[str]()
+    for scene in SCENES[:60]:
+        unproven = {
+            user_id: replace(context, email_verified=False)
+            for user_id, context in scene.users.by_user.items()
+        }
+        strict = UserContexts(unproven, require_verified_email=True)
+        for each in (scene, replace(scene, users=strict)):
+            codes |= set(each.close().ruled_out.values())
+    assert codes == {"NOT_ELIGIBLE", "TOO_MANY_NO_SHOWS", "EMAIL_NOT_VERIFIED"}
 
 
 def _shown(closed: ClosedWishes, each: DrawnEntry, number: int) -> Outcome:
