@@ -17,6 +17,7 @@ from slotlock.domain.campaigns.campaign import (
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId, DrawMethod
 from slotlock.domain.draws.draw import Draw, DrawSettings, DrawState
+from slotlock.domain.draws.record import Seed
 from slotlock.infrastructure.mongo.campaigns import campaign_repository
 from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DUE, DueDraw
 from slotlock.services.campaigns import campaigns
@@ -62,6 +63,17 @@ async def open_bad_draws(scene: MailScene) -> None:
     for _ in range(MAX_DUE + 1):
         await open_bad_draw(scene)
     scene.clock.advance(HOUR)
+
+
+async def publish_draw(scene: MailScene) -> tuple[DrawId, CampaignId]:
+    """Open and publish a draw, and leave what follows to the worker."""
+    draw_id, campaign_id = await open_draw(scene)
+    services, organizer = scene.services, scene.organizer
+    await draws.close_wishes(services, organizer.user_id, campaign_id)
+    await draws.store_basis(services, draw_id)
+    await draws.run_draw(services, organizer, campaign_id, Seed("a seed", "the test"))
+    assert isinstance(await draws.publish_draw(services, organizer, campaign_id), Draw)
+    return draw_id, campaign_id
 
 
 async def is_closed(scene: MailScene, draw_id: DrawId) -> bool:
@@ -180,12 +192,14 @@ async def test_a_draw_ends_with_its_campaign(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Also one that cannot be read, and one that was opened while the campaign was deleted."""
+    """Also one that cannot be read. The control is one that opened during the deletion."""
     if not ends_draws:
         monkeypatch.setattr(campaign_repository, "end_draws", never_defer)
     (draw_id, campaign_id), (_, bad_id) = await open_draw(scene), await open_bad_draw(scene)
+    published_id, published_in = await publish_draw(scene)
+    published = await scene.services.draws.find(published_id)
     by = scene.organizer.user_id
-    for each in (campaign_id, bad_id):
+    for each in (campaign_id, bad_id, published_in):
         assert isinstance(await campaigns.delete(scene.services, each, by), CampaignDeleted)
     scene.clock.advance(HOUR)
     assert (await scene.services.draws.find_due(scene.clock.now) == []) is ends_draws
@@ -195,11 +209,12 @@ async def test_a_draw_ends_with_its_campaign(
     assert draw.state is DrawState.CANCELLED
     assert draw.acts[-1].by == (by if ends_draws else None)
     assert bool(caplog.records) is not ends_draws  # of the one that cannot be read
-    assert not draw.is_active
     assert draw.is_over
+    assert not draw.is_active
+    assert await scene.services.draws.find(published_id) == published
 
 
-async def test_a_campaign_whose_deletion_fails_still_has_its_draw(
+async def test_a_campaign_that_is_not_deleted_after_all_ends_no_draw(
     scene: MailScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw_id, campaign_id = await open_draw(scene)
