@@ -425,6 +425,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     await sessions.end(session_id)
     # The user is an admin by now, so that a ban of the member finds no user.
     assert await repositories.bans.ban(user, user.id, None, now) is None
+    assert await repositories.bans.ban_unless_last_admin(user, None, now) is None
     (user,) = (await users.find_many([user.id])).values()
     banned = await repositories.bans.ban(user, user.id, "Loud", now)
     assert banned is not None
