@@ -25,8 +25,12 @@ ADMIN = build_caller("admin", Role.ADMIN)
 
 
 def texts_below(node: ast.AST) -> Iterator[str]:
-    """Yield the string constants below a node without docstrings and descriptions of fields."""
+    """Yield the string constants below a node without docstrings and descriptions for the API."""
     if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("shown"):
+        return
+    if isinstance(node, ast.keyword) and node.arg == "shown":
+        return
+    if isinstance(node, ast.ClassDef) and "DescribedEnum" in map(ast.unparse, node.bases):
         return
     children = list(ast.iter_child_nodes(node))
     if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
