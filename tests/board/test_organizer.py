@@ -31,6 +31,7 @@ SLOTS = """query($id: ID!, $status: SlotStatus! = PUBLISHED) {
   }
 }"""
 PLACE_OF_SLOT = "query($id: ID!) { slot(id: $id) { startTime location capacity } }"
+SET_GROUPS = "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }"
 ROSTER = "query($id: ID!) { slotRoster(slotId: $id) { nodes { status user { name } } } }"
 
 
@@ -91,6 +92,41 @@ async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> 
     assert datetime.fromisoformat(slot["startTime"]) == datetime.fromisoformat(
         "2031-03-03T15:00+09:00"
     )
+
+
+async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typed(
+    board: Board,
+) -> None:
+    course, mia = await board.course(), await board.student("Mia")
+    await board.vouch_for(mia)
+    groups = ["Class 9b", "Class 9c"]
+    user_id = await mia.fetch_user_id()
+    await board.organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": groups})
+    page = await visit(board, f"#/plan/{course.campaign_id}")
+    await page.get_by_role("button", name="Settings").click()
+    field = page.locator("[name=eligibleGroups]")
+    await field.fill("class 9B, Class 7")
+    await page.locator("[name=maxBookings]").focus()
+    await shown(page, "Class 7: nobody.").wait_for()
+    await page.get_by_role("button", name="Use Class 9b with 1 person").click()
+    await expect(field).to_have_value("Class 9b, Class 7")
+    await expect(shown(page, "class 9B: nobody.")).to_have_count(0)
+    await page.get_by_label("Class 9b · 1").set_checked(checked=False)
+    await page.get_by_label("Class 9c · 1").set_checked(checked=True)
+    await expect(field).to_have_value("Class 7, Class 9c")
+    await page.locator("summary", has_text="More settings").click()
+    await page.get_by_role("button", name="Add a group").click()
+    await page.get_by_label("Group", exact=True).fill("Class 8*")
+    await page.get_by_label("At most", exact=True).fill("2")
+    await shown(page, "Class 8*: nobody.").wait_for()
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await shown(page, "Class 7: nobody has this group.").wait_for()
+    query = "query($id: ID!) { campaign(id: $id) { eligibleGroups groupLimits { group } } }"
+    found = await board.organizer.execute(query, id=course.campaign_id)
+    assert found == {
+        "eligibleGroups": [["Class 7", "Class 9c"]],
+        "groupLimits": [{"group": "Class 8*"}],
+    }
 
 
 async def test_an_error_of_a_field_that_is_seldom_used_opens_the_other_settings(

@@ -30,7 +30,7 @@ PUBLIC = {
 }  # fmt: skip
 PUBLIC_SUBSCRIPTIONS = {"slotAvailability", "campaignAvailability", "campaignChanges"}
 FOR_ORGANIZERS = {
-    "users", "slotRoster", "slotHistory", "resources", "resource", "freeBusy",
+    "users", "userGroups", "slotRoster", "slotHistory", "resources", "resource", "freeBusy",
     "campaignStatistics", "campaignReadiness", "unplaced", "auditLog", "slotWaitlist", "outbox",
     "mailPreviews", "undeliverableAddresses", "retryFailedOutboxEntries", "retryOutboxEntry",
     "checkIn", "undoCheckIn",

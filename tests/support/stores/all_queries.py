@@ -539,6 +539,8 @@ async def run_user_import_queries(repositories: Repositories) -> None:
     ):
         for position in (None, emails[0]):
             await repositories.users.page(user_filter, 10, position)
+    for name in (None, "5a"):
+        await repositories.users.page_of_groups(10, name)
 
 
 async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId]) -> None:

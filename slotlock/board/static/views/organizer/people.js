@@ -4,6 +4,7 @@ import { run } from "../../client.js";
 import { h } from "../../kernel.js";
 import { checkbox, field, notice } from "../../parts.js";
 import { number, t } from "../../text.js";
+import { groupList, readGroups, unknownGroups } from "./forms/groups.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
@@ -27,6 +28,7 @@ export function openPeople(part) {
 
 function openPeopleList() {
   const people = pages(async (after) => (await run("users", { filter: filters, first: PEOPLE_PAGE, after })).users);
+  readGroups(people);
   /** @type {any} */
   let timer;
 
@@ -37,7 +39,7 @@ function openPeopleList() {
       clearTimeout(timer);
       timer = setTimeout(people.load, TYPING_MS);
     };
-    return field(name, label, { type: "search", value: filters[name] ?? "", autocomplete: "off", oninput });
+    return field(name, label, { type: "search", value: filters[name] ?? "", autocomplete: "off", list: name === "group" && "groups", oninput });
   }
 
   /** @param {"banned" | "withoutPassword" | "selfRegistered"} name */
@@ -65,6 +67,11 @@ function openPeopleList() {
         h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations")),
       ),
       h("div", { class: "pair" }, typed("text", t("people.search")), typed("group", t("form.group"))),
+      groupList(),
+      people.nodes() && unknownGroups([filters.group].filter(Boolean), (_, group) => {
+        filters.group = group;
+        people.load();
+      }),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("withoutPassword"), chip("selfRegistered"), chip("banned")),
       people.render((user) => ({ key: user.id, signature: JSON.stringify(user), build: () => entry(user) }), notice("", "people", t("people.none"))),
     ];

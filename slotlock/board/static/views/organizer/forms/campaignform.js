@@ -3,6 +3,7 @@
 import { site } from "../../../page.js";
 import { h } from "../../../kernel.js";
 import { COUNT, Form } from "./form.js";
+import { groupField, groupsIn } from "./groups.js";
 import { isPast, toLocal } from "./localtime.js";
 
 /** Return the form of a campaign, or of a new one. @param {any} campaign or null @param {string} zone of its times */
@@ -31,7 +32,7 @@ export function campaignFields(form, zone) {
     form.field("description", { tag: "textarea", rows: 3 }),
     h("div", { class: "columns" }, form.time("opensAt", zone, { required: true }), form.time("closesAt", zone, { required: true })),
     (isPast(form.values.closesAt, zone) || form.values.allowPast) && form.check("allowPast"),
-    form.field("eligibleGroups", { tag: "textarea", rows: 2 }),
+    groupField(form, "eligibleGroups", { tag: "textarea", rows: 2 }),
     h("div", { class: "columns" }, form.field("maxBookings", whole), form.limitOfEach()),
     form.check("forbidOverlap"),
     form.more(
@@ -61,7 +62,7 @@ export function campaignInput(form, zone, campaign = null) {
     opensAt: form.instant("opensAt", zone, campaign?.opensAt),
     closesAt: form.instant("closesAt", zone, campaign?.closesAt),
     cancelUntil: form.text("cancelUntil") && form.instant("cancelUntil", zone, campaign?.cancelUntil),
-    eligibleGroups: form.values.eligibleGroups.split("\n").map(groupsOf).filter((/** @type {string[]} */ set) => set.length),
+    eligibleGroups: form.values.eligibleGroups.split("\n").map(groupsIn).filter((/** @type {string[]} */ set) => set.length),
     maxBookings: form.integer("maxBookings", false),
     forbidOverlap,
     requireVerifiedEmail,
@@ -72,9 +73,4 @@ export function campaignInput(form, zone, campaign = null) {
     noShowLimit: count !== null && days !== null ? { count, days } : null,
     allowPast,
   };
-}
-
-/** @param {string} line @returns {string[]} */
-function groupsOf(line) {
-  return line.split(",").map((each) => each.trim()).filter(Boolean);
 }

@@ -6,6 +6,7 @@ import { button, icon } from "../../../parts.js";
 import { problemText, t } from "../../../text.js";
 import { answer, focusKey, why } from "./actions.js";
 import { UNITS, unitName, unitOf } from "./duration.js";
+import { groupList, readGroups, unknownGroups } from "./groups.js";
 import { fromLocal, instantsOf, toLocal } from "./localtime.js";
 
 /** The attributes of a field for a whole number. */
@@ -248,13 +249,21 @@ export class Form {
 
   /** Return the rows of limits of other groups. */
   limits() {
-    return this.rows(
-      "groupLimits",
-      t("form.addLimit"),
-      () => ({ group: "", limit: "" }),
-      { group: { label: t("form.group") }, limit: { ...COUNT, label: t("form.limit") } },
-      { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") },
-    );
+    readGroups(this);
+    const rows = this.values.groupLimits;
+    return [
+      groupList(),
+      this.rows(
+        "groupLimits",
+        t("form.addLimit"),
+        () => ({ group: "", limit: "" }),
+        { group: { label: t("form.group"), list: "groups", onchange: redraw }, limit: { ...COUNT, label: t("form.limit") } },
+        { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") },
+      ),
+      unknownGroups(rows.map((/** @type {any} */ row) => row.group.trim()).filter(Boolean), (group, other) => {
+        this.set("groupLimits", rows.map((/** @type {any} */ row) => (row.group.trim() === group ? { ...row, group: other } : row)));
+      }),
+    ];
   }
 
   /** Return the values of limits by group: that of each group, and those of others. @param {any[]} [limits] */

@@ -9,6 +9,7 @@ import { dayOf, deviceZone, t } from "../../../text.js";
 import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
+import { groupField, groupsIn } from "../forms/groups.js";
 import { similarGroups } from "../parts.js";
 import { back, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
 
@@ -89,7 +90,7 @@ export function openPerson(userId) {
     done = {};
     const name = form.text("name") ?? "";
     const login = form.text("login") ?? "";
-    const groups = form.values.groups.split(/[,;]/).map((/** @type {string} */ each) => each.trim()).filter(Boolean);
+    const groups = groupsIn(form.values.groups);
     const { role } = form.values;
     const address = login.includes("@") ? { email: login } : { username: login };
     if (!user.id) {
@@ -143,7 +144,7 @@ export function openPerson(userId) {
           readonly: isLoginFixed,
           help: isLoginFixed && t(user.id === me?.id ? "people.loginSelf" : "people.loginByAdmin"),
         }),
-        form.field("groups", { autocomplete: "off" }),
+        groupField(form, "groups"),
         isAdmin() && form.select("role", ROLES.map((role) => [role, t(`role.${role}`)])),
       ),
     ], { submit: t(user.id ? "form.save" : "people.create"), onsubmit: save, more: outcome("save") });
