@@ -236,6 +236,14 @@ async def test_a_key_that_the_provider_has_withdrawn_signs_nothing(
     assert isinstance(await scene.sign_in(), expected(is_guarded))
 
 
+def connection_of(scene: SignOnScene) -> ProviderConnection:
+    """Return the connection of the server to its provider."""
+    assert scene.auth.sign_on is not None
+    connection = scene.auth.sign_on.find("school")
+    assert connection is not None
+    return connection
+
+
 @WITH_AND_WITHOUT_GUARD
 async def test_logout_tokens_with_unknown_keys_delay_no_new_key(
     scene: SignOnScene, monkeypatch: Patch, is_guarded: bool
@@ -249,9 +257,7 @@ async def test_logout_tokens_with_unknown_keys_delay_no_new_key(
     if not is_guarded:
         monkeypatch.setattr(ProviderConnection, "keys", shared)
     assert isinstance(await scene.sign_in(), SignedInSession)
-    assert scene.auth.sign_on is not None
-    connection = scene.auth.sign_on.find("school")
-    assert connection is not None
+    connection = connection_of(scene)
     for _ in range(5):
         token = jwt.encode({}, rsa_key("forged"), "RS256", headers={"kid": secrets.token_hex(4)})
         assert not await end_provider_session(scene.auth, connection, token)
@@ -269,6 +275,20 @@ async def test_tokens_with_unknown_keys_do_not_flood_the_provider(scene: SignOnS
     for _ in range(5):
         assert isinstance(await scene.sign_in(), SignInFailed)
     assert provider.count("/keys") == 2
+
+
+async def test_a_token_whose_keys_were_just_read_uses_up_no_search_for_a_new_key(
+    scene: SignOnScene,
+) -> None:
+    """A server that has just started reads the keys for a token, and finds none of its id."""
+    provider, connection = scene.provider, connection_of(scene)
+    forged = jwt.encode({}, rsa_key("forged"), "RS256", headers={"kid": "forged"})
+    assert not await end_provider_session(scene.auth, connection, forged)
+    assert provider.count("/keys") == 1
+    provider.published = ["second"]
+    claims = provider.honest_claims(sub="ada", jti="1", events={id_tokens.LOGOUT_EVENT: {}})
+    token = provider.honest_token(claims)
+    assert await end_provider_session(scene.auth, connection, token)
 
 
 async def test_a_provider_that_cannot_be_read_uses_up_no_search_for_a_new_key(
