@@ -177,7 +177,9 @@ async def open_app_state(
                 graphql_server, origins_pattern(settings.allowed_origins)
             ),
             user_import=import_endpoint(auth, limits),
-            user_invitations=invitations_endpoint(auth, limits),
+            user_invitations=invitations_endpoint(
+                auth, limits, board_url(settings, development=development)
+            ),
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
