@@ -7,7 +7,7 @@ import { number, t } from "../../text.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
-import { about, personTags, userLink } from "./people/parts.js";
+import { about, news, personTags, userLink } from "./people/parts.js";
 import { openPerson } from "./people/person.js";
 
 const PEOPLE_PAGE = 50;
@@ -51,6 +51,7 @@ function openPeopleList() {
   function render() {
     const count = people.nodes()?.length ?? -1;
     return [
+      news.text && h("div", { role: "status" }, notice("yours", "tick", news.text)),
       h(
         "div",
         { class: "top" },
@@ -75,6 +76,7 @@ function openPeopleList() {
     render,
     leave() {
       clearTimeout(timer);
+      news.text = "";
       people.leave();
     },
   };
