@@ -313,14 +313,16 @@ async def test_an_organizer_books_moves_and_cancels_for_others(board: Board) -> 
     await action(page, "Move").click()
     await page.select_option("#move-to", other)
     await page.get_by_role("button", name="Move", exact=True).click()
-    await shown(page, "Nobody has a place yet.").wait_for()
+    await shown(page, "Now in Pottery").wait_for()
+    await expect(page.get_by_role("button", name="Undo")).to_be_focused()
     [booking] = (await board.organizer.execute(ROSTER, id=other))["nodes"]
     assert (booking["status"], booking["user"]["name"]) == ("CONFIRMED", "Zuzana Wren")
     await page.evaluate("id => { location.hash = `#/course/${id}`; }", other)
     await action(page, "Take away").click()
     await expect(page.get_by_role("button", name="No, keep it")).to_be_focused()
     await page.get_by_role("button", name="Take it away").click()
-    await shown(page, "Nobody has a place yet.").wait_for()
+    await shown(page, "Place taken away").wait_for()
+    assert (await board.organizer.execute(ROSTER, id=other))["nodes"] == []
 
 
 @pytest.mark.parametrize("view", ["organizer", "plan", "course"])

@@ -15,7 +15,14 @@ from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
 from slotlock.graphql.core.errors import bad_input
-from slotlock.graphql.draws.draw_types import Draw, DrawPreview, DrawResult, SlotDemand, Wishes
+from slotlock.graphql.draws.draw_types import (
+    Draw,
+    DrawPreview,
+    DrawResult,
+    SlotDemand,
+    UserWishes,
+    Wishes,
+)
 from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, public_records, wishes
 
@@ -104,6 +111,20 @@ class DrawQueries:
             return None
         found = await wishes.my_wishes(info.context.services, info.context.caller, found_id)
         return Wishes.from_domain(found) if found else None
+
+    @field(
+        description="The wishes of a user in each draw, the newest draw first, at most 100, for "
+        "organizers who are asked about them. Organizers only."
+    )
+    async def user_wishes(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The id of the user.")],
+    ) -> list[UserWishes]:
+        info.context.require_organizer()
+        parsed = ids.parse_user_id(user_id)
+        found = await wishes.wishes_of(info.context.services, parsed) if parsed else ()
+        return [UserWishes.of(Draw(of_draw), own) for of_draw, own in found]
 
     @field(
         description="How often each slot of a campaign is wished for, the most wanted first. Null "

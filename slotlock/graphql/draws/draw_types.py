@@ -201,6 +201,24 @@ class Wishes:
         )
 
 
+@strawberry.type(description="The ranked wishes of a user in a draw, alone or with a team.")
+class UserWishes:
+    draw: Draw = field(description="The draw. Its `result` has what became of the wishes.")
+    ranked: list[WishedSlot] = field(description="The slots, the best wish first.")
+    user_ids: list[strawberry.ID] = field(
+        description="The users who wish together; one, if no team does."
+    )
+    changed_at: datetime = field(description="When they were changed last.")
+
+    @classmethod
+    def of(cls, draw: Draw, own: closing.Wishes) -> Self:
+        """Return the wishes in a draw."""
+        shown = Wishes.from_domain(own)
+        return cls(
+            draw=draw, ranked=shown.ranked, user_ids=shown.user_ids, changed_at=shown.changed_at
+        )
+
+
 @strawberry.type(description="The wishes are stored, and count when the wishes are closed.")
 class WishesSaved:
     wishes: Wishes | None = field(description="The wishes; null if they were removed.")

@@ -20,6 +20,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DRAWS
 from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
 from slotlock.services.container import Services
 
@@ -115,6 +116,13 @@ async def my_wishes(services: Services, caller: Caller, campaign_id: CampaignId)
     """Return the wishes that the caller has in the latest draw, alone or with a team."""
     draw = await services.draws.find_latest(campaign_id)
     return await services.wishes.find(draw.id, caller.user_id) if draw else None
+
+
+async def wishes_of(services: Services, user_id: UserId) -> list[tuple[Draw, Wishes]]:
+    """Return the draws in which a user has wishes, the newest first, at most MAX_DRAWS."""
+    found = (await services.wishes.find_of_user(user_id))[:MAX_DRAWS]
+    draws = await services.draws.find_each([draw_id for draw_id, _ in found])
+    return [(draws[draw_id], own) for draw_id, own in found if draw_id in draws]
 
 
 async def find_changeable(services: Services, user_id: UserId) -> Sequence[DrawId]:

@@ -33,6 +33,10 @@ from tests.support.clients.fixtures import Three
 UNPUBLISH = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
 PROBLEM = "query($id: ID!) { draw(campaignId: $id) { problem } }"
 DRAW_BY_ID = "query($id: ID!) { drawById(drawId: $id) { state } }"
+USER_WISHES = """query($user: ID!) { userWishes(userId: $user) {
+  ranked { slotId } userIds
+  draw { recordId result(userId: $user) { wishes { slotId result } } }
+} }"""
 RESULT_IN = """query($id: ID!, $user: ID!) { drawById(drawId: $id) {
   result(userId: $user) { leaf } } }"""
 
@@ -109,6 +113,10 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
         slots = {each["slotId"]: each for each in preview["slots"]}
         assert slots[scene.slots[0]]["granted"] == places
         assert {each["method"] for each in preview["measures"]} == {"ROUNDS", "SERIAL"}
+    ada_id = await ada.fetch_user_id()
+    (wished,) = await organizer.execute(USER_WISHES, user=ada_id)
+    assert [each["slotId"] for each in wished["ranked"]] == scene.slots
+    assert (wished["userIds"], wished["draw"]["result"]) == ([ada_id], None)
     closed = await scene.act(CLOSE)
     assert closed["state"] == "CLOSED"
     root, record_id = (await scene.until("root"))["root"], closed["recordId"]
@@ -128,6 +136,12 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     assert verify(record) == []
     results = [await scene.read(each, RESULT) for each in scene.members]
     assert sorted(each["lotteryNumber"] for each in results) == [1, 2]
+    (wished,) = await organizer.execute(USER_WISHES, user=ada_id)
+    assert wished["draw"]["recordId"] == record_id
+    assert [each["result"] for each in wished["draw"]["result"]["wishes"]] == [
+        each["result"] for each in results[0]["wishes"]
+    ]
+    assert await organizer.execute(USER_WISHES, user="nonsense") == []
     (winner, loser) = sorted(results, key=lambda each: int(each["lotteryNumber"]))
     assert [each["result"] for each in winner["wishes"]] == ["GRANTED", "GRANTED", "LIMIT"]
     assert [each["result"] for each in loser["wishes"]] == ["FULL", "GRANTED", "TIME_CONFLICT"]

@@ -189,7 +189,7 @@ async def move_a_pupil(school: School) -> None:
     await school.page.get_by_label("Move to", exact=True).select_option(theatre)
     await school.picture("move")
     await row.get_by_role("button", name="Move", exact=True).click()
-    await row.filter(has_text=name).wait_for(state="detached")
+    await shown(school.page, "Now in Theatre").wait_for()
     await open_course(school, "Theatre")
     await shown(school.page, name).first.wait_for()
 
@@ -198,7 +198,7 @@ async def move_a_pupil(school: School) -> None:
 async def use_the_waiting_list(school: School) -> None:
     await open_course(school, "Robotics")
     line = school.page.locator("[aria-labelledby=waiting] li")
-    first = (await line.first.locator("strong").inner_text()).removeprefix("1. ")
+    first = await line.first.locator("strong").inner_text()
     await school.click("Book for somebody")
     await school.fill("Name or email address", school.late_pupil)
     await school.click("Join waiting list")

@@ -265,6 +265,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await entries.find(draw.id, ADA) == own
     assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
     assert await entries.find_draws(ADA) == [draw.id]
+    assert await entries.find_of_user(ADA) == [(draw.id, own)]
     assert await entries.find_all(draw.id) == [own]
     assert await entries.count_by_slot(draw.id) == [SlotDemand(slot_id, 1, 1)]
     note = note_draw_change(None, draw, CLEO, now)
@@ -282,6 +283,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     await draws.delete_other_bases(with_basis)
     assert await draws.find(draw.id) == await draws.find_latest(campaign_id) == with_basis
     assert await draws.find_all(campaign_id) == [with_basis]
+    assert await draws.find_each([draw.id, new_draw_id()]) == {draw.id: with_basis}
     assert await draws.load_basis(with_basis) == closed.basis
     (leaf,) = await draws.find_entries(with_basis)
     await draws.save_results(with_basis, draw_places(closed.basis, root, "seed"))

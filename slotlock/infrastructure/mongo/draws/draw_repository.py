@@ -165,6 +165,13 @@ class DrawRepository:
         return [_to_draw(document) async for document in found]
 
     @limited
+    async def find_each(self, draw_ids: Sequence[DrawId]) -> dict[DrawId, Draw]:
+        """Return those of the draws that exist, by their ids."""
+        found = self._draws.find({"_id": {"$in": [ObjectId(each) for each in draw_ids]}})
+        draws = [_to_draw(document) async for document in found]
+        return {draw.id: draw for draw in draws}
+
+    @limited
     async def find_collecting(self, draw_ids: Sequence[DrawId]) -> list[DrawId]:
         """Return those of the draws that collect wishes."""
         ids = {"$in": [ObjectId(each) for each in draw_ids]}

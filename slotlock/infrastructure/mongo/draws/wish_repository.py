@@ -113,6 +113,14 @@ class WishRepository:
         return [DrawId(str(document["draw"])) async for document in found]
 
     @limited
+    async def find_of_user(self, user_id: UserId) -> list[tuple[DrawId, Wishes]]:
+        """Return what a user wishes for in each draw, alone or with a team, newest draw first."""
+        found = self._wishes.find({"users": ObjectId(user_id)})
+        documents = [document async for document in found]
+        documents.sort(key=lambda document: document["draw"], reverse=True)
+        return [(DrawId(str(each["draw"])), _to_wishes(each)) for each in documents]
+
+    @limited
     async def find(self, draw_id: DrawId, user_id: UserId) -> Wishes | None:
         """Return the wishes that a user has, alone or with a team."""
         query = {"draw": ObjectId(draw_id), "users": ObjectId(user_id)}

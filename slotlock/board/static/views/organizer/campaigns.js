@@ -71,7 +71,7 @@ export function openOrganizer() {
         h(
           "p",
           { class: "soft" },
-          t("orga.times", { opens: whenOf(campaign.opensAt, zone), closes: whenOf(campaign.closesAt, zone) }),
+          timesOf(campaign, zone),
           zone !== deviceZone && ` · ${zone.replace(/_/g, " ")}`,
         ),
         counted(counts.get(campaign.id))),
@@ -138,4 +138,10 @@ function counted(count) {
 function rank(campaign) {
   if (Date.parse(campaign.closesAt) < now()) return 2;
   return campaign.published && Date.parse(campaign.opensAt) <= now() ? 0 : 1;
+}
+
+/** Return when a campaign opens and closes, or that it is open. @param {any} campaign @param {string} zone */
+export function timesOf({ opensAt, closesAt }, zone) {
+  const isOpen = Date.parse(opensAt) <= now() && now() < Date.parse(closesAt);
+  return t(isOpen ? "orga.timesOpen" : "orga.times", { opens: whenOf(opensAt, zone), closes: whenOf(closesAt, zone) });
 }

@@ -14,7 +14,7 @@ import { announcer } from "./forms/announce.js";
 import { exportButtons } from "./forms/exports.js";
 import { input } from "./forms/form.js";
 import { limitTexts } from "./forms/limits.js";
-import { slotHistory } from "./course/history.js";
+import { historyOf } from "./course/history.js";
 import { level, toggleButton, zoneNote } from "./parts.js";
 import { whenOf } from "./forms/localtime.js";
 import { mover } from "./course/move.js";
@@ -41,7 +41,7 @@ export function openCourse(part) {
   const people = roster(slotId, load);
   const dates = series(load);
   const moves = mover(dates.dates, load);
-  const log = slotHistory(slotId);
+  const log = historyOf({ slotId });
   const letter = announcer({ slotId });
 
   async function readOnce() {

@@ -8,7 +8,7 @@ import { groupList, readGroups, unknownGroups } from "./forms/groups.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
-import { about, personTags, userLink } from "./people/parts.js";
+import { about, news, personTags, userLink } from "./people/parts.js";
 import { openPerson } from "./people/person.js";
 
 const PEOPLE_PAGE = 50;
@@ -53,6 +53,7 @@ function openPeopleList() {
   function render() {
     const count = people.nodes()?.length ?? -1;
     return [
+      news.text && h("div", { role: "status" }, notice("yours", "tick", news.text)),
       h(
         "div",
         { class: "top" },
@@ -82,6 +83,7 @@ function openPeopleList() {
     render,
     leave() {
       clearTimeout(timer);
+      news.text = "";
       people.leave();
     },
   };

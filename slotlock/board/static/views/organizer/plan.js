@@ -13,11 +13,11 @@ import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
-import { stateTag } from "./campaigns.js";
+import { stateTag, timesOf } from "./campaigns.js";
 import { copyForm, copyPanel } from "./forms/copy.js";
 import { exportButtons } from "./forms/exports.js";
 import { limitTexts } from "./forms/limits.js";
-import { shortWhenOf, whenOf } from "./forms/localtime.js";
+import { shortWhenOf } from "./forms/localtime.js";
 import { column, countCell, similarGroups, table, toggleButton, withCount, zoneNote } from "./parts.js";
 import { courseCount, readChecks } from "./readiness.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
@@ -158,7 +158,7 @@ export function openPlan(campaignId) {
       ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })),
       audienceOf(campaign) && t("plan.for", { groups: audienceOf(campaign) }),
     ];
-    const times = t("orga.times", { opens: whenOf(campaign.opensAt, zone()), closes: whenOf(campaign.closesAt, zone()) });
+    const times = timesOf(campaign, zone());
     return [
       h(
         "div",

@@ -4,6 +4,9 @@ import { h, redraw } from "../../../kernel.js";
 import { button, icon, whose } from "../../../parts.js";
 import { t } from "../../../text.js";
 
+/** What was done on the page of a person who is gone, for the list of people. */
+export const news = { text: "" };
+
 /** Return the way back to the list. */
 export function back() {
   return h("p", null, h("a", { href: "#/people" }, t("people.backToList")));
