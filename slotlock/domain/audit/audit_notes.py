@@ -89,6 +89,8 @@ def note_slot_change(
     """Return the note of a slot's change; None if only its bookings changed."""
     slot, description = after.slot, _description_edits(old_description, after.change.description)
     edits = (*field_edits(NOTED_SLOT_FIELDS, before, slot), *description)
+    if slot.cancellation and slot.cancellation.reason and not (before and before.cancellation):
+        edits = (*edits, FieldEdit("cancelReason", None, slot.cancellation.reason))
     campaign_id = slot.terms.campaign_id if slot.terms else None
     note = AuditNote(after.changed_at, by, _slot_action(before, slot), edits, slot.id, campaign_id)
     return note if edits else None

@@ -125,6 +125,8 @@ async def _values(
         "by": None,
         "by_user": False,
         "slot_cancelled": False,
+        "cancel_reason": None,
+        "has_others": False,
         "address": organizer.email or "alex@example.org",
         "token": "example",
         "reason": "SLOT_FULL",

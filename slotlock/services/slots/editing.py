@@ -155,19 +155,23 @@ async def publish(
 
 
 async def cancel(
-    services: Services, slot_id: SlotId, organizer_id: UserId, scope: SeriesScope = SeriesScope.THIS
+    services: Services,
+    slot_id: SlotId,
+    organizer_id: UserId,
+    scope: SeriesScope = SeriesScope.THIS,
+    reason: str | None = None,
 ) -> CommandResult[EditSlotOutcome]:
     """Cancel a slot for everyone, with a wider scope other slots of its series too."""
     target = _EditTarget(slot_id, scope, organizer_id, MAX_WAITLIST_CAPACITY)
-    result = await _edit_all(services, target, cancellation_by(organizer_id))
+    result = await _edit_all(services, target, cancellation_by(organizer_id, reason))
     if isinstance(result.outcome, SlotsSaved):
         await publish_cancelled_bookings(services, result.outcome)
     return _result_of_named(result)
 
 
-def cancellation_by(organizer_id: UserId) -> SlotEdit:
+def cancellation_by(organizer_id: UserId, reason: str | None = None) -> SlotEdit:
     """Return the edit that cancels a slot."""
-    return lambda state, now: editing.cancel_slot(state, organizer_id, now)
+    return lambda state, now: editing.cancel_slot(state, organizer_id, now, reason)
 
 
 async def publish_cancelled_bookings(services: Services, cancelled: SlotsSaved) -> None:

@@ -113,8 +113,9 @@ export class Actions {
    * @param {string} label of the button that does it
    * @param {() => any} action
    * @param {string} [kind] of the button
+   * @param {any} [more] to enter before
    */
-  askingButton(key, content, question, label, action, kind = "final") {
+  askingButton(key, content, question, label, action, kind = "final", more = null) {
     /** @param {string} asking @param {string} next the key of what gets the focus */
     const ask = (asking, next) => () => {
       this.asking = asking;
@@ -128,6 +129,7 @@ export class Actions {
       { class: "notice stop asking", "data-key": `asking ${key}`, role: "group", "aria-label": question },
       icon("warning"),
       h("p", null, question),
+      more,
       h(
         "div",
         { class: "row" },
