@@ -4,6 +4,7 @@ import hmac
 import json
 import secrets
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -332,6 +333,26 @@ async def test_the_query_in_an_address_of_a_provider_stays(scene: SignOnScene) -
     assert isinstance(started, sign_in.SignInStarted)
     query = parse_qs(urlsplit(started.url).query)
     assert (query["tenant"], query["state"]) == (["a"], [started.state])
+
+
+@pytest.mark.parametrize(
+    ("ways", "is_in_header"),
+    [
+        (None, True),
+        (["client_secret_basic", "client_secret_post"], True),
+        (["client_secret_post"], False),
+    ],
+)
+async def test_a_provider_gets_the_secret_in_the_way_of_a_client_that_registered_none(
+    scene: SignOnScene, ways: list[str] | None, is_in_header: bool
+) -> None:
+    """Some providers of both ways refuse the other one (OpenID Connect Registration, 2)."""
+    scene.provider.metadata = {"token_endpoint_auth_methods_supported": ways}
+    assert isinstance(await scene.sign_in(), SignedInSession)
+    (form,) = (form for path, form in scene.provider.requests if path == "/token")
+    in_header = f"Basic {b64encode(b'slotlock:secret').decode()}"
+    expected_proof = (in_header, None) if is_in_header else (None, "secret")
+    assert (form["authorization"], form.get("client_secret")) == expected_proof
 
 
 WRONG_CLAIMS: list[dict[str, Any]] = [
