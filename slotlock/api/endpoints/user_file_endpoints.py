@@ -105,6 +105,20 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
             assert_never(outcome)
 
 
+def registered_report(accounts: Sequence[SelfRegisteredAccount]) -> list[dict[str, object]]:
+    """Return the JSON of accounts that their users registered, and that did not change."""
+    return [
+        {
+            "line": account.line,
+            "userId": user_global_id(account.user.id),
+            "email": account.user.login_name,
+            "name": account.user.name,
+            "registeredAt": format_time(account.user.created_at),
+        }
+        for account in accounts
+    ]
+
+
 def import_report(result: ImportResult) -> dict[str, object]:
     """Return the JSON of an import, also for the command line."""
     return {
@@ -127,20 +141,6 @@ def import_report(result: ImportResult) -> dict[str, object]:
         ],
         "similarGroups": [list(groups) for groups in result.similar_groups],
     }
-
-
-def registered_report(accounts: Sequence[SelfRegisteredAccount]) -> list[dict[str, object]]:
-    """Return the JSON of accounts that their users registered, and that did not change."""
-    return [
-        {
-            "line": account.line,
-            "userId": user_global_id(account.user.id),
-            "email": account.user.login_name,
-            "name": account.user.name,
-            "registeredAt": format_time(account.user.created_at),
-        }
-        for account in accounts
-    ]
 
 
 async def _invite_users(
