@@ -8,7 +8,7 @@ import { bones, button, failure, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { subscribe } from "../../socket.js";
 import { oneAtATime } from "../../store.js";
-import { dayOf, shortOf, t, timeOf } from "../../text.js";
+import { commas, dayOf, shortOf, t, timeOf } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { exportButtons } from "./forms/exports.js";
@@ -127,8 +127,8 @@ export function openCourse(part) {
     const own = limitTexts(slot.groupLimits);
     const common = limitTexts(slot.campaign?.groupLimits ?? []);
     return [
-      own.length > 0 && h("p", null, t("limits.here", { limits: own.join(", ") })),
-      common.length > 0 && h("p", { class: "soft" }, t("limits.everywhere", { limits: common.join(", ") })),
+      own.length > 0 && h("p", null, t("limits.here", { limits: commas(own) })),
+      common.length > 0 && h("p", { class: "soft" }, t("limits.everywhere", { limits: commas(common) })),
     ];
   }
 

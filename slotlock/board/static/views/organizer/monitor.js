@@ -6,7 +6,7 @@ import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, failure, hidden, notice, section, whose } from "../../parts.js";
 import { opening } from "../../slotstate.js";
 import { readAll } from "../../store.js";
-import { compareNames, countdown, deviceZone, number, shortDayOf, shortOf, t, timeFormat, timeOf } from "../../text.js";
+import { commas, compareNames, countdown, deviceZone, number, shortDayOf, shortOf, t, timeFormat, timeOf } from "../../text.js";
 import { editText } from "./course/history.js";
 import { saveCsv } from "./files.js";
 import { level } from "./parts.js";
@@ -288,8 +288,8 @@ export function openMonitor(campaignId) {
 
   /** @param {any} user @param {any[]} waiting what the user waits for */
   function unplacedItem(user, waiting) {
-    const titles = waiting.map((each) => each.slot.title).join(", ");
-    const facts = [(user.groups ?? []).join(", "), waiting.length && t("monitor.waits", { titles })];
+    const titles = commas(waiting.map((each) => each.slot.title));
+    const facts = [commas(user.groups ?? []), waiting.length && t("monitor.waits", { titles })];
     return h(
       "li",
       null,
@@ -349,11 +349,11 @@ function secondOf(at) {
 function sentence(entry) {
   const by = entry.by?.name ?? t("monitor.nobody");
   const isOther = entry.by && entry.user && entry.by.id !== entry.user.id;
-  const edits = entry.edits.slice(0, 3).map((/** @type {any} */ each) => editText({
+  const edits = commas(entry.edits.slice(0, 3).map((/** @type {any} */ each) => editText({
     field: each.field,
     before: short(each.before),
     after: short(each.after),
-  })).join(", ");
+  })));
   const key = `monitor.log.${entry.action}`;
   return t(
     isOther ? `${key}.by` : key,
