@@ -68,24 +68,24 @@ def action(page: Page, label: str) -> Locator:
 
 async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> None:
     page = await visit(board, "#/organizer", "Asia/Tokyo")
-    await page.get_by_role("button", name="New campaign").click()
+    await page.get_by_role("button", name="New booking period").click()
     await page.fill("[name=name]", "Clubs")
     await page.fill("[name=opensAt]", "2031-02-03T14:00")
     await page.fill("[name=closesAt]", "2031-02-01T14:00")
-    await page.get_by_role("button", name="Create the campaign").click()
+    await page.get_by_role("button", name="Create the booking period").click()
     # The error stands at its field, which has the focus, and what was typed stays.
     await expect(page.locator("[aria-invalid]")).to_be_focused()
     await expect(page.locator("[name=closesAt] ~ .error")).to_contain_text("close after it opens")
     await expect(page.locator("[name=name]")).to_have_value("Clubs")
     await page.fill("[name=closesAt]", "2031-02-10T14:00")
-    await page.get_by_role("button", name="Create the campaign").click()
+    await page.get_by_role("button", name="Create the booking period").click()
     await shown(page, "There are no courses yet.").wait_for()
     campaign_id = page.url.rpartition("/")[2]
     await choose_course(page, "Chess", startTime="2031-03-03T15:00", endTime="2031-03-03T16:30")
     await page.get_by_role("button", name="Create the course").click()
     await shown(page, "1 course is a draft. “Publish” publishes it, too.").wait_for()
     await page.get_by_role("button", name="Publish", exact=True).click()
-    await page.get_by_role("link", name="Monitor").wait_for()
+    await page.get_by_role("link", name="Live view").wait_for()
     await page.get_by_role("cell", name="Ready").wait_for()
     [slot] = (await board.organizer.execute(SLOTS, id=campaign_id))["nodes"]
     assert slot["timeZone"] == "Asia/Tokyo"
@@ -197,13 +197,13 @@ async def test_the_dates_of_a_series_move_to_another_time_and_room_from_one_of_t
     first, second, third = [slot["id"] for slot in created["slots"]]
     await board.organizer.update_slot(third, capacity=7)
     page = await visit(board, f"#/course/{first}")
-    await page.get_by_role("button", name="Move to another time or room").click()
+    await page.get_by_role("button", name="Reschedule: another time or room").click()
     await page.select_option("[name=from]", second)
     await page.fill("[name=startTime]", "2031-03-26T17:00")
     await page.fill("[name=endTime]", "2031-03-26T18:30")
     await page.fill("[name=location]", "Hall")
-    await page.get_by_role("button", name="Move", exact=True).click()
-    await expect(page.locator("#status")).to_contain_text("The dates are moved.")
+    await page.get_by_role("button", name="Reschedule", exact=True).click()
+    await expect(page.locator("#status")).to_contain_text("The dates are rescheduled.")
     moved = []
     for slot_id in (first, second, third):
         slot = await board.organizer.execute(PLACE_OF_SLOT, id=slot_id)
@@ -279,12 +279,12 @@ async def test_the_meetings_of_a_course_move_from_one_of_them_on(board: Board) -
         timetable=timetable, timeZone="Europe/Berlin", startTime=None, endTime=None
     )
     page = await visit(board, f"#/course/{slot}")
-    await page.get_by_role("button", name="Move to another time or room").click()
+    await page.get_by_role("button", name="Reschedule: another time or room").click()
     await page.select_option("[name=from]", label="Monday, March 10, 2031, 15:00")
     await page.fill("[name=startTime]", "2031-03-11T17:00")
     await page.fill("[name=endTime]", "2031-03-11T18:00")
-    await page.get_by_role("button", name="Move", exact=True).click()
-    await expect(page.locator("#status")).to_contain_text("The dates are moved.")
+    await page.get_by_role("button", name="Reschedule", exact=True).click()
+    await expect(page.locator("#status")).to_contain_text("The dates are rescheduled.")
     found = await board.organizer.execute(
         "query($id: ID!) { slot(id: $id) { meetings { startTime } } }", id=slot
     )
@@ -319,7 +319,7 @@ async def test_an_organizer_books_moves_and_cancels_for_others(board: Board) -> 
     assert (booking["status"], booking["user"]["name"]) == ("CONFIRMED", "Zuzana Wren")
     await page.evaluate("id => { location.hash = `#/course/${id}`; }", other)
     await action(page, "Take away").click()
-    await expect(page.get_by_role("button", name="No, keep it")).to_be_focused()
+    await expect(page.get_by_role("button", name="Not now")).to_be_focused()
     await page.get_by_role("button", name="Take it away").click()
     await shown(page, "Place taken away").wait_for()
     assert (await board.organizer.execute(ROSTER, id=other))["nodes"] == []
@@ -329,7 +329,7 @@ async def test_an_organizer_books_moves_and_cancels_for_others(board: Board) -> 
 async def test_axe_finds_nothing_while_a_form_is_open(board: Board, view: str) -> None:
     course = await board.course()
     opening = {
-        "organizer": ("#/organizer", "New campaign"),
+        "organizer": ("#/organizer", "New booking period"),
         "plan": (f"#/plan/{course.campaign_id}", "Add a course"),
         "course": (f"#/course/{course.slot_id}", "Change"),
     }

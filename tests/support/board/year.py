@@ -50,7 +50,7 @@ async def sign_in(school: School) -> None:
     await school.fill("Email address or user name", email)
     await school.fill("Password", password)
     await school.page.locator("main form button").last.click()
-    await shown(school.page, "There is no campaign yet.").wait_for()
+    await shown(school.page, "There is no booking period yet.").wait_for()
 
 
 @step("Enter the rooms")
@@ -58,7 +58,7 @@ async def enter_rooms(school: School) -> None:
     await school.click("Rooms and devices")
     await school.fill("Names", "\n".join(ROOMS))
     await school.click("Check first")
-    await shown(school.page, "8 are new").wait_for()
+    await shown(school.page, "New: 8. Already there: 0.").wait_for()
     await school.click("Add them")
     await school.page.get_by_role("listitem").filter(has_text="Music room").wait_for()
     await school.click("Close")
@@ -107,17 +107,17 @@ async def invite_pupils(school: School) -> None:
     assert len(school.links) == len(CLASSES) * CLASS_SIZE
 
 
-@step("Create a campaign")
+@step("Create a booking period")
 async def create_campaign(school: School) -> None:
     await school.click("Organize")
-    await school.click("New campaign")
+    await school.click("New booking period")
     await school.fill("Name", "Clubs in spring")
     await school.fill("Opens", OPENING)
     await school.fill("Closes", "2031-02-07T18:00")
     await school.fill("Groups that may take part", ", ".join(CLASSES))
     await school.fill("Places for each person, at most", "1")
     await school.picture("campaign", top="form")
-    await school.click("Create the campaign")
+    await school.click("Create the booking period")
     await shown(school.page, "There are no courses yet.").wait_for()
 
 
@@ -129,7 +129,7 @@ async def add_courses(school: School) -> None:
         await school.fill("Title", title)
         if not number:
             await opened.get_by_label("It takes place").select_option(
-                label="Many times, booked once"
+                label="Several meetings, one booking"
             )
             await school.fill("First day", "2031-02-17", opened)
             await school.fill("Last day", "2031-07-11", opened)
@@ -154,12 +154,12 @@ async def publish(school: School) -> None:
     await shown(school.page, "12 courses are drafts").wait_for()
     await school.picture("before", height=1000)
     await school.click("Publish")
-    await school.page.get_by_role("link", name="Monitor").wait_for()
+    await school.page.get_by_role("link", name="Live view").wait_for()
     await expect(school.page.get_by_role("cell", name="Ready")).to_have_count(12)
 
 
 async def open_course(school: School, title: str) -> None:
-    """Open the page of a course from the page of its campaign."""
+    """Open the page of a course from the page of its booking period."""
     await school.click("Organize")
     await school.click("Clubs in spring")
     await school.click(title)
@@ -174,7 +174,7 @@ async def watch_the_rush(school: School) -> None:
     await school.book_by_minute([(f"2031-02-04T{time}", count) for time, count in MINUTES])
     await school.wait_until(RUSH)
     await school.click("Organize")
-    await school.click("Monitor")
+    await school.click("Live view")
     await school.page.get_by_role("heading", name="Courses, fullest first").wait_for()
     await school.picture("monitor", height=1000)
 
@@ -211,7 +211,7 @@ async def use_the_waiting_list(school: School) -> None:
 @step("Find pupils without a place")
 async def find_unplaced(school: School) -> None:
     await school.click("Clubs in spring")
-    await school.click("Monitor")
+    await school.click("Live view")
     await school.click("See names")
     await shown(school.page, "waits for Robotics").first.wait_for()
     async with school.page.expect_download() as saved:
@@ -223,12 +223,12 @@ async def find_unplaced(school: School) -> None:
 async def change_a_course(school: School) -> None:
     await open_course(school, "Cooking")
     await school.click("Change")
-    await school.fill("Where, as people should read it", "Bring an apron")
+    await school.fill("Where (free text)", "Bring an apron")
     await school.click("Save")
     await shown(school.page, "Bring an apron").first.wait_for()
     await open_course(school, "Badminton")
     await school.click("Cancel the course")
-    await school.click("It does not take place")
+    await school.click("Yes, cancel the course")
     await shown(school.page, "Does not take place").wait_for()
 
 
@@ -254,7 +254,7 @@ async def download_sheets(school: School) -> None:
 async def check_in(school: School) -> None:
     await school.page.set_viewport_size({"width": 360, "height": 720})
     await school.click("Organize")
-    await school.click("Door")
+    await school.click("Check-in")
     await shown(school.page, "25 expected").first.wait_for()
     await school.picture("door", height=720)
     await school.click("Robotics")
@@ -285,7 +285,7 @@ async def record_absences(school: School) -> None:
 async def help_one_pupil(school: School) -> None:
     await school.click("Organize")
     await school.click("People")
-    await school.fill("Name or address", school.late_pupil)
+    await school.fill("Name or email address", school.late_pupil)
     await school.page.get_by_role("link", name=school.late_pupil).click()
     await school.fill("Groups, with commas between them", "5a, band")
     await school.click("Save")
@@ -293,10 +293,10 @@ async def help_one_pupil(school: School) -> None:
     await school.click("Create a link")
     await school.page.get_by_label(f"Link for {school.late_pupil}").wait_for()
     await school.click("Sign out everywhere")
-    await shown(school.page, "0 sessions ended.").wait_for()
-    await school.click("Ban")
-    await school.click("Lift the ban")
-    await school.page.get_by_role("button", name="Ban", exact=True).wait_for()
+    await shown(school.page, "Signed out on 0 devices.").wait_for()
+    await school.click("Block")
+    await school.click("Unblock")
+    await school.page.get_by_role("button", name="Block", exact=True).wait_for()
 
 
 @step("Copy it to next year")
@@ -305,7 +305,7 @@ async def copy_to_next_year(school: School) -> None:
     await school.click("Copy")
     await school.fill("Name of the copy", "Clubs in spring 2032")
     await school.click("Check first")
-    await shown(school.page, "Nothing is in the way.").wait_for()
+    await shown(school.page, "No problems found.").wait_for()
     await school.picture("copy", top=".frame.list", height=810)
     await school.click("Copy now")
     await school.page.get_by_role("heading", name="Clubs in spring 2032").wait_for()

@@ -88,7 +88,7 @@ export function openWeek() {
         ),
       ),
       feed.panel(),
-      zones.size > 0 && h("div", { class: "notice span" }, icon("clock"), h("p", null, zoneText([...zones].join(", ")))),
+      zones.size > 0 && h("div", { class: "notice span" }, icon("clock"), h("p", null, zoneText(...zones))),
       next && nextCode(next, week),
       days(all, monday),
     ];

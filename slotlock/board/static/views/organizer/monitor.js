@@ -6,7 +6,7 @@ import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, control, failure, hidden, notice, section, whose } from "../../parts.js";
 import { opening } from "../../slotstate.js";
 import { readAll } from "../../store.js";
-import { compareNames, countdown, deviceZone, durationOf, number, shortDayOf, shortOf, t, timeFormat, timeOf, unitFormat } from "../../text.js";
+import { commas, compareNames, countdown, deviceZone, durationOf, number, shortDayOf, shortOf, t, timeFormat, timeOf, unitFormat } from "../../text.js";
 import { editTexts, withoutHalves } from "./course/history.js";
 import { announcer } from "./forms/announce.js";
 import { saveCsv } from "./files.js";
@@ -299,8 +299,8 @@ export function openMonitor(campaignId) {
 
   /** @param {any} user @param {any[]} waiting what the user waits for */
   function unplacedItem(user, waiting) {
-    const titles = waiting.map((each) => each.slot.title).join(", ");
-    const facts = [(user.groups ?? []).join(", "), waiting.length && t("monitor.waits", { titles })];
+    const titles = commas(waiting.map((each) => each.slot.title));
+    const facts = [commas(user.groups ?? []), waiting.length && t("monitor.waits", { titles })];
     return h(
       "li",
       null,
@@ -388,7 +388,7 @@ function sentence(entry) {
   const by = entry.by?.name ?? t("monitor.nobody");
   const isOther = entry.by && user && entry.by.id !== user.id;
   const way = (movedFrom || movedTo) && [movedFrom ?? slot, movedTo ?? slot].map((each) => each?.title ?? "").join(" → ");
-  const named = { by, user: user?.name ?? "", slot: way ?? slot?.title ?? "", edits: editTexts(entry).slice(0, 3).join(", "), count };
+  const named = { by, user: user?.name ?? "", slot: way ?? slot?.title ?? "", edits: commas(editTexts(entry).slice(0, 3)), count };
   const key = count > 1 ? "monitor.publishedMany" : `monitor.log.${action}`;
   return t(isOther ? `${key}.by` : key, named, t(key, named, action));
 }

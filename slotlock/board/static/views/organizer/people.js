@@ -3,7 +3,7 @@
 import { run } from "../../client.js";
 import { h } from "../../kernel.js";
 import { checkbox, field, notice } from "../../parts.js";
-import { number, t } from "../../text.js";
+import { commas, number, t } from "../../text.js";
 import { groupList, readGroups, unknownGroups } from "./forms/groups.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
@@ -94,7 +94,7 @@ function entry(user) {
   return h(
     "li",
     { "data-key": user.id },
-    about(userLink(user, h("strong", null, user.name)), [user.email ?? user.username, user.groups.join(", ")]),
+    about(userLink(user, h("strong", null, user.name)), [user.email ?? user.username, commas(user.groups)]),
     h("span", { class: "row" }, personTags(user)),
   );
 }

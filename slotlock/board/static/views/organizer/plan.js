@@ -8,7 +8,7 @@ import { bones, button, failure, hidden, icon, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { audienceOf } from "../../slotstate.js";
 import { oneAtATime } from "../../store.js";
-import { deviceZone, number, shortOf, t } from "../../text.js";
+import { commas, deviceZone, number, shortOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
@@ -306,7 +306,7 @@ export function openPlan(campaignId) {
         "th",
         { role: "rowheader", scope: "row" },
         h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title),
-        slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", ")),
+        slot.groupLimits.length > 0 && h("span", { class: "small soft" }, commas(limitTexts(slot.groupLimits))),
       ),
       h(
         "td",

@@ -2,7 +2,7 @@
 /** What stands in the way of a campaign before it opens, each with what helps, and what is left to do while it is open. */
 import { now } from "../../clock.js";
 import { run } from "../../client.js";
-import { number, t } from "../../text.js";
+import { number, sentences, t } from "../../text.js";
 import { groupsOfNobody, readGroups } from "./forms/groups.js";
 import { whenOf } from "./forms/localtime.js";
 
@@ -66,7 +66,7 @@ function tooFewCheck(campaign, { bookableSlots, usersWithTooFewSlots: { count } 
     t("check.mayChoose", { count: campaign.maxBookings, people: t("check.people", { count, shown: number(count) }) }),
     t("check.canChoose", { count: bookableSlots }),
   ];
-  return check("late", text.join(" "), addHelp(), [t("check.changePlaces"), "settings"]);
+  return check("late", sentences(text), addHelp(), [t("check.changePlaces"), "settings"]);
 }
 
 /** @param {any} campaign @param {string} zone @returns {Check} */
@@ -116,11 +116,11 @@ function draftsCheck(campaign, slots) {
 function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone) {
   if (!userCount) return null;
   if (!count) return check("good", t("check.passwords"));
-  const text = [
+  const text = sentences([
     t("check.withPassword", { count: userCount - count, people: t("check.people", { count: userCount, shown: number(userCount) }) }),
     count > uninvited && t("check.invited", { count: count - uninvited, time: whenOf(lastInvitedAt, zone) }),
     uninvited > 0 && t("check.uninvited", { count: uninvited }),
-  ].filter(Boolean).join(" ");
+  ]);
   /** @type {[string, string]} */
   const see = [t("check.seeWho"), "#/people/without-password"];
   return uninvited ? check("late", text, [t("check.invite"), "#/people/invitations"], see) : check("good", text, see);

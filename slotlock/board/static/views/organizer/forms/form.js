@@ -3,7 +3,7 @@
 import { me, newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
-import { problemText, t } from "../../../text.js";
+import { problemText, sentences, t, zoneName } from "../../../text.js";
 import { answer, focusKey, why } from "./actions.js";
 import { UNITS, unitName, unitOf } from "./duration.js";
 import { groupList, readGroups, unknownGroups } from "./groups.js";
@@ -121,7 +121,7 @@ export class Form {
   /** Return a field for a time in a zone. @param {string} name @param {string} zone @param {Record<string, any>} [attributes] */
   time(name, zone, attributes = {}) {
     const isTwice = instantsOf(this.values[name] ?? "", zone).length > 1;
-    const help = [zoneHelp(zone), isTwice && t("form.twice")].filter(Boolean).join(" ");
+    const help = sentences([zoneHelp(zone), isTwice && t("form.twice")]);
     return this.field(name, { type: "datetime-local", onset: () => null, help, ...attributes });
   }
 
@@ -321,7 +321,7 @@ export class Form {
       else if (this.errors[PLACES[field]] === undefined && PLACES[field] in this.values) this.errors[PLACES[field]] = message;
       else others.push(message);
     }
-    this.note = result.fields ? others.join(" ") : why(result);
+    this.note = result.fields ? sentences(others) : why(result);
     return this.showErrors();
   }
 
@@ -398,5 +398,5 @@ export function optionsOf(options, chosen) {
 
 /** Say in which zone a time is. @param {string} zone */
 export function zoneHelp(zone) {
-  return t("form.zone", { zone: zone.replace(/_/g, " ") });
+  return t("form.zone", { zone: zoneName(zone) });
 }

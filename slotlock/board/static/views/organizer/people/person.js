@@ -5,7 +5,7 @@ import { codeOf, me, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { askOnce, bones, button, failure, icon, notice } from "../../../parts.js";
 import { opening } from "../../../slotstate.js";
-import { dayOf, deviceZone, t } from "../../../text.js";
+import { dayOf, deviceZone, sentences, t } from "../../../text.js";
 import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
@@ -184,7 +184,7 @@ export function openPerson(part) {
     return linkField(
       t("people.linkFor", { name: invitation.user.name }),
       invitationLink(invitation.invitationToken),
-      [t("people.linkUntil", { until }), invitation.isMailed && t("people.linkMailed")].filter(Boolean).join(" "),
+      sentences([t("people.linkUntil", { until }), invitation.isMailed && t("people.linkMailed")]),
     );
   }
 
