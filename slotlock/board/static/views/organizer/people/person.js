@@ -10,7 +10,7 @@ import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
 import { similarGroups } from "../parts.js";
-import { back, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
+import { back, codePage, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
 
 const ROLES = ["MEMBER", "ORGANIZER", "ADMIN"];
 
@@ -169,7 +169,11 @@ export function openPerson(userId) {
     return linkField(
       t("people.linkFor", { name: invitation.user.name }),
       invitationLink(invitation.invitationToken),
-      [t("people.linkUntil", { until }), invitation.isMailed && t("people.linkMailed")].filter(Boolean).join(" "),
+      [
+        t("people.linkUntil", { until }),
+        t("people.codeIs", { address: codePage(), code: invitation.invitationToken }),
+        invitation.isMailed && t("people.linkMailed"),
+      ].filter(Boolean).join(" "),
     );
   }
 
