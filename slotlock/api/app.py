@@ -98,6 +98,7 @@ def http_routes(
     return [
         Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
         Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
+        Route("/users/letters", _StateEndpoint(lambda state: state.letters)),
         Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
         Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
         Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),

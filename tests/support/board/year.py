@@ -5,6 +5,7 @@ from collections.abc import Callable
 from io import StringIO
 
 from playwright.async_api import Locator, Page, expect
+from pypdf import PdfReader
 
 from tests.support.board.pages import shown
 from tests.support.board.school import (
@@ -98,6 +99,9 @@ async def invite_pupils(school: School) -> None:
     await school.click("Create the links")
     await school.page.get_by_role("heading", name="300 links").wait_for()
     await school.picture("invitations")
+    async with school.page.expect_download() as letters:
+        await school.click("Print letters (PDF)")
+    assert len(PdfReader(await (await letters.value).path()).pages) == len(CLASSES) * 7
     async with school.page.expect_download() as saved:
         await school.click("Save as CSV")
     text = (await (await saved.value).path()).read_text(encoding="utf-8-sig")

@@ -12,7 +12,7 @@ import { Form } from "../forms/form.js";
 import { groupField, groupsIn } from "../forms/groups.js";
 import { similarGroups } from "../parts.js";
 import { booked } from "./booked.js";
-import { back, hasSignedIn, invitationLink, linkField, news, personTags } from "./parts.js";
+import { back, codePage, hasSignedIn, invitationLink, linkField, news, personTags } from "./parts.js";
 
 const ROLES = ["MEMBER", "ORGANIZER", "ADMIN"];
 
@@ -184,7 +184,11 @@ export function openPerson(part) {
     return linkField(
       t("people.linkFor", { name: invitation.user.name }),
       invitationLink(invitation.invitationToken),
-      sentences([t("people.linkUntil", { until }), invitation.isMailed && t("people.linkMailed")]),
+      sentences([
+        t("people.linkUntil", { until }),
+        t("people.codeIs", { address: codePage(), code: invitation.invitationToken }),
+        invitation.isMailed && t("people.linkMailed"),
+      ]),
     );
   }
 
