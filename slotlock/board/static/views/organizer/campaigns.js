@@ -7,7 +7,7 @@ import { h, redraw } from "../../kernel.js";
 import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { LiveCampaigns } from "../../store.js";
 import { deviceZone, t } from "../../text.js";
-import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
+import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { copyForm, copyPanel } from "./forms/copy.js";
 import { holidayPanel } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
@@ -47,7 +47,7 @@ export function openOrganizer() {
 
   async function submit() {
     const current = form;
-    const created = await current?.send("createCampaign", () => ({ input: { ...campaignInput(current, deviceZone), idempotencyKey: current.key } }));
+    const created = await current?.send("createCampaign", () => ({ input: { ...current.input(), idempotencyKey: current.key } }));
     if (created) go(`#/plan/${created.id}`);
   }
 
@@ -97,7 +97,7 @@ export function openOrganizer() {
           h("a", { class: "btn second", href: "#/webhooks" }, icon("gear"), t("webhooks.title"))),
         resources.render(),
         holidays.render(),
-        form && form.render(t("orga.create"), campaignFields(form, deviceZone), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
+        form && form.render(t("orga.create"), campaignFields(form), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
         live.error && !live.items
           ? failure(live.error, () => live.load())
           : !live.items

@@ -12,7 +12,7 @@ import { commas, deviceZone, number, shortOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
-import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
+import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { stateTag, timesOf } from "./campaigns.js";
 import { copyForm, copyPanel } from "./forms/copy.js";
 import { exportButtons } from "./forms/exports.js";
@@ -79,7 +79,7 @@ export function openPlan(campaignId) {
   }
 
   async function saveSettings() {
-    const saved = await form.send("updateCampaign", () => ({ input: { campaignId, ...campaignInput(form, zone(), campaign) } }));
+    const saved = await form.send("updateCampaign", () => ({ input: { campaignId, ...form.input() } }));
     if (!saved) return;
     await load(); // before the form can be opened with older values
     show("");
@@ -177,7 +177,7 @@ export function openPlan(campaignId) {
       ),
       actions.problem("publish"),
       similarGroups(campaign.similarGroups),
-      panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { onsubmit: saveSettings, oncancel: () => show("settings") }),
+      panel === "settings" && form.render(t("plan.settings"), campaignFields(form), { onsubmit: saveSettings, oncancel: () => show("settings") }),
     ];
   }
 
