@@ -140,6 +140,7 @@ class ProblemCode(Enum):
     WISHED_TWICE = "Each slot can be ranked once."
     NOT_IN_CAMPAIGN = "A slot is not in this campaign, or is over."
     NOT_IN_TEAM = "You are not in a team with this id."
+    NO_CLOSED_DRAW = "The campaign has no such draw with closed wishes."
     WISHES_ELSEWHERE = "A member has wishes alone or with another team, which must go first."
     TIME_PASSED = "This time has passed."
     AFTER_CLOSING = "The campaign closes before this time."

@@ -61,6 +61,11 @@ class ConfigureDrawInput:
         description="Whether users without a place in a full slot join its waiting list, in the "
         "order of the draw. Teams do not.",
     )
+    copy_wishes_of: strawberry.ID | None = field(
+        default=None,
+        description="The `recordId` of an earlier draw of the campaign, with whose counted wishes "
+        "a new draw starts. Null for no wishes. It means nothing for a draw that is open.",
+    )
 
     def to_settings(self) -> DrawSettings:
         """Return the settings of the domain."""
@@ -87,8 +92,8 @@ def _organizer_and_id(info: Info, campaign_id: str) -> tuple[Caller, CampaignId 
 class DrawMutations:
     @SET_WISHES.mutation(
         "Rank the slots of a campaign that the caller wishes for. The list replaces the one of "
-        "before; an empty one removes it. It counts when the wishes are closed. Fails with "
-        f"`WrongDrawState` after that. At most {MAX_WISHES} slots."
+        "before, alone or with a team; an empty one removes it. It counts when the wishes are "
+        f"closed. Fails with `WrongDrawState` after that. At most {MAX_WISHES} slots."
     )
     async def set_wishes(
         self,
@@ -129,8 +134,12 @@ class DrawMutations:
         organizer, parsed = _organizer_and_id(info, input.campaign_id)
         if parsed is None:
             return refuse_id(DrawNotFound, input.campaign_id)
+        copied = ids.parse_draw_id(input.copy_wishes_of) if input.copy_wishes_of else None
+        if input.copy_wishes_of and copied is None:
+            invalid = _invalid("copyWishesOf", ProblemCode.NO_CLOSED_DRAW)
+            return CHANGE_DRAW.present(invalid, ResultView(organizer))
         outcome = await draws.configure_draw(
-            info.context.services, organizer, parsed, input.to_settings()
+            info.context.services, organizer, parsed, input.to_settings(), copied
         )
         return CHANGE_DRAW.present(outcome, ResultView(organizer))
 

@@ -41,6 +41,8 @@ from slotlock.domain.draws.draw import (
 from slotlock.domain.draws.drawing import DrawnEntry, draw_places
 from slotlock.domain.draws.measures import DrawMeasures, measure
 from slotlock.domain.draws.record import Seed
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.batching import chunked
@@ -77,12 +79,22 @@ class ExplainedResult:
 
 
 async def configure_draw(
-    services: Services, caller: Caller, campaign_id: CampaignId, settings: DrawSettings
+    services: Services,
+    caller: Caller,
+    campaign_id: CampaignId,
+    settings: DrawSettings,
+    copy_wishes_of: DrawId | None = None,
 ) -> Draw | DrawRefusal:
     """Open the draw of a campaign, or change the settings of the one that collects wishes.
 
-    From now on nobody but organizers books in the campaign.
+    From now on nobody but organizers books in the campaign. A new draw starts without wishes, or
+    with those that counted in an earlier one of the campaign.
     """
+    copied = await services.draws.find(copy_wishes_of) if copy_wishes_of else None
+    is_known = copied is not None and copied.campaign_id == campaign_id and copied.root is not None
+    if copy_wishes_of and not is_known:
+        problem = ProblemCode.NO_CLOSED_DRAW.problem()
+        return InvalidInput((FieldProblem("copyWishesOf", problem),))
     for _ in attempts():
         now = services.now()
         if refusal := await _validate(services, campaign_id, settings):
@@ -94,7 +106,7 @@ async def configure_draw(
         if refusal := await _admit_by_draw(services, campaign_id, caller.user_id):
             return refusal
         if before is None or after is None:
-            after, is_saved = await _open(services, caller, campaign_id, settings, before)
+            after, is_saved = await _open(services, caller, campaign_id, settings, before, copied)
         else:
             note = note_draw_change(before, after, caller.user_id, now)
             is_saved = await services.draws.update(before, after, note)
@@ -129,15 +141,18 @@ async def _open(
     campaign_id: CampaignId,
     settings: DrawSettings,
     former: Draw | None,
+    copied: Draw | None = None,
 ) -> tuple[Draw, bool]:
-    """Open a draw, which begins with the wishes of one that it replaces.
+    """Open a draw, which begins with the wishes of another one, or of one that it replaces.
 
     Return it, and whether no other one was opened in the meantime.
     """
     now = services.now()
     draw = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now, former)
-    if former is not None and former.state is DrawState.SUPERSEDED:
-        await copy_wishes(services, former, draw)  # nobody reads them before the draw is there
+    if copied is None and former is not None and former.state is DrawState.SUPERSEDED:
+        copied = former
+    if copied is not None:  # nobody reads them before the draw is there
+        await copy_wishes(services, copied, draw, caller.user_id)
     note = note_draw_change(None, draw, caller.user_id, now)
     return draw, await services.draws.insert(draw, note)
 

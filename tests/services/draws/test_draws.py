@@ -43,6 +43,7 @@ from slotlock.domain.draws.record import Seed, verify
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.mongo.draws import wish_repository
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
@@ -1150,7 +1151,10 @@ def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -
     assert saved.wishes is not None
     assert alone is not None
     assert saved.wishes.salt != alone.salt
-    assert isinstance(scene.wish(ben, 0), InvalidInput)
+    assert isinstance(scene.wish(ben, 0), WishesSaved)
+    assert scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id)) is None
+    assert scene.wish(ben) == WishesSaved(None)
+    assert isinstance(wish_as_team(), WishesSaved)
     scene.close()
     scene.draw()
     scene.publish()
@@ -1158,6 +1162,92 @@ def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -
     assert places <= {(slot, user) for slot, user, _ in scene.booked()}
     sizes = [len(entry["members"]) for entry in scene.record()["entries"]]
     assert sorted(sizes) == [1, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("in_transaction", [True, False])
+def test_a_member_who_is_killed_while_changing_to_a_team_has_one_list(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, in_transaction: bool
+) -> None:
+    ada = scene.members[0]
+    created = scene.run(teams.create(scene.services, "Solo", ada.user_id))
+    assert isinstance(created, TeamSaved)
+    before = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
+    joined = {"user": ObjectId(new_slot_id()), "since": scene.pair.clock(), "number": 7}
+    scene.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
+    step = wishes.set_wishes(
+        scene.services, ada, scene.campaign_id, scene.slots[3:], created.team.id
+    )
+    if not in_transaction:
+        monkeypatch.setattr(wish_repository, "in_transaction", lambda _, write: write(None))
+    killed = Write(type(scene.services.wishes._wishes), "insert_one")
+    with killed_at(killed, monkeypatch, is_written=False):
+        scene.run(step)
+    after = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
+    assert (after == before) is in_transaction
+
+
+def test_a_list_that_two_tabs_save_first_is_one_list(scene: Scene) -> None:
+    ada = scene.members[0]
+    assert scene.wish(ada) == WishesSaved(None)
+
+    async def save_all() -> Sequence[object]:
+        steps = (
+            wishes.set_wishes(each, ada, scene.campaign_id, [slot_id])
+            for slot_id in scene.slots
+            for each in scene.pair.services
+        )
+        return await asyncio.gather(*steps)
+
+    saved = scene.run(save_all())
+    assert all(isinstance(each, WishesSaved) for each in saved)
+    found = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
+    assert found is not None
+    (stored,) = scene.pair.database["draw_wishes"].find({"users": ObjectId(ada.user_id)})
+    assert [str(each) for each in stored["slots"]] == list(found.slot_ids)
+
+
+async def copy_all_wishes(services: Services, former: Draw, draw: Draw, _: UserId) -> None:
+    """Copy all lists that are stored."""
+    await services.wishes.insert(draw, await services.wishes.find_all(former.id))
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_further_draw_starts_with_the_counted_lists_of_an_earlier_one_under_other_pseudonyms(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_counted: bool
+) -> None:
+    services, late = scene.services, scene.members[0]
+    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR)
+
+    def open_with(draw_id: DrawId) -> Any:
+        return scene.run(
+            draws.configure_draw(services, scene.organizer, scene.campaign_id, settings, draw_id)
+        )
+
+    def publish() -> set[str]:
+        """Publish the result, and return the pseudonyms in the record."""
+        scene.close()
+        scene.pair.database["draw_wishes"].update_many(
+            {"users": ObjectId(late.user_id)}, {"$set": {"slots": [ObjectId(scene.slots[3])]}}
+        )
+        scene.draw()
+        scene.publish()
+        entries = scene.record()["entries"]
+        return {each["pseudonym"] for entry in entries for each in entry["members"]}
+
+    before, old = publish(), scene.run(services.draws.find_latest(scene.campaign_id))
+    assert old is not None
+    other = Scene(scene.pair, member_count=1).close()
+    for wrong in (other.id, DrawId(scene.campaign_id)):
+        assert isinstance(open_with(wrong), InvalidInput)
+    if not is_counted:
+        monkeypatch.setattr(draws, "copy_wishes", copy_all_wishes)
+    opened = open_with(old.id)
+    assert isinstance(opened, Draw)
+    assert isinstance(open_with(opened.id), InvalidInput)
+    own = scene.run(wishes.my_wishes(services, late, scene.campaign_id))
+    assert own is not None
+    assert (own.slot_ids == tuple(scene.slots[:3])) is is_counted
+    assert (len(before | publish()) == 2 * 6) is is_counted
 
 
 def test_wishes_are_checked_and_counted(scene: Scene) -> None:
