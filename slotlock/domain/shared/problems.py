@@ -141,6 +141,8 @@ class ProblemCode(Enum):
     NOT_IN_CAMPAIGN = "A slot is not in this campaign, or is over."
     NOT_IN_TEAM = "You are not in a team with this id."
     NO_CLOSED_DRAW = "The campaign has no such draw with closed wishes."
+    SEED_BEFORE_ROOT = "The seed must become public {minutes} minutes after the wishes or later."
+    SEED_OF_SERVER = "No source was announced: the server made the seed when the draw opened."
     WISHES_ELSEWHERE = "A member has wishes alone or with another team, which must go first."
     TIME_PASSED = "This time has passed."
     AFTER_CLOSING = "The campaign closes before this time."
