@@ -8,8 +8,6 @@ from strawberry import argument, field
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws import draw
-from slotlock.domain.draws.draw import MAX_SEED_LENGTH
-from slotlock.domain.shared.text import validate_line
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -140,14 +138,14 @@ class DrawQueries:
         return None if found is None else [SlotDemand.of(each) for each in found]
 
     @field(
-        description="What a seed would lead to, with the wishes as they are now or were closed. "
-        "Nothing is written. Null without a draw. Organizers only."
+        description="What the draw would lead to, with the wishes as they are now or were closed. "
+        "Before the seed is fixed, the lots are others than those of the draw. Nothing is written. "
+        "Null without a draw. Organizers only."
     )
     async def preview_draw(
         self,
         info: Info,
         campaign_id: CampaignIdArgument,
-        seed: Annotated[str, argument(description="Any text of one line.")] = "preview",
         capacities: Annotated[
             list[WhatIfCapacity] | None,
             argument(description="What if slots had as many places? At most 100."),
@@ -157,13 +155,11 @@ class DrawQueries:
         ] = None,
     ) -> DrawPreview | None:
         info.context.require_organizer()
-        if problem := validate_line(seed, MAX_SEED_LENGTH):
-            raise bad_input("seed", problem)
         if max_bookings is not None and max_bookings < 0:
             raise bad_input("maxBookings", "`maxBookings` must be a number from 0.")
         parsed = ids.parse_campaign_id(campaign_id)
         found = parsed and await draws.preview_draw(
-            info.context.services, parsed, seed, _to_capacities(capacities or []), max_bookings
+            info.context.services, parsed, _to_capacities(capacities or []), max_bookings
         )
         return DrawPreview.from_domain(found) if isinstance(found, draws.DrawPreview) else None
 

@@ -260,7 +260,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     draws, entries = repositories.draws, repositories.wishes
     own = Wishes((ADA,), (slot_id,), "salt", ADA, now)
     settings = DrawSettings(DrawMethod.ROUNDS, now)
-    draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now)
+    draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now, "seed")
     assert await entries.save(draw, own)
     assert await entries.find(draw.id, ADA) == own
     assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
@@ -278,7 +278,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     closed = close_wishes(draw, terms, [slot], users, [own], now)
     root = root_of(closed.basis)
     await draws.insert_basis(closed, root)
-    with_basis = with_root(draw, root)
+    with_basis = with_root(draw, root, now)
     assert await draws.update(draw, with_basis)
     await draws.delete_other_bases(with_basis)
     assert await draws.find(draw.id) == await draws.find_latest(campaign_id) == with_basis
