@@ -31,6 +31,7 @@ export function openOrganizer() {
     hasCourses: (id) => Boolean(counts.get(id)?.slotCount || counts.get(id)?.drafts),
     create: () => form || create(),
     openRooms: () => resources.isOpen() || resources.toggle(),
+    isOpen: () => resources.isOpen() || holidays.isOpen(),
     openHolidays: () => holidays.isOpen() || holidays.toggle(),
   });
 

@@ -7,15 +7,21 @@ import { t } from "../../text.js";
 
 /**
  * Return the steps, for as long as nothing was published.
- * @param {{campaigns: () => any[] | null, hasCourses: (id: string) => boolean, create: () => void, openRooms: () => void, openHolidays: () => void}} page
+ * @param {{campaigns: () => any[] | null, hasCourses: (id: string) => boolean, create: () => void, openRooms: () => void, openHolidays: () => void,
+ *   isOpen: () => boolean}} page
  */
-export function firstSteps({ campaigns, hasCourses, create, openRooms, openHolidays }) {
+export function firstSteps({ campaigns, hasCourses, create, openRooms, openHolidays, isOpen }) {
   /** @type {any} */
   let found = null;
-  run("firstSteps", {}).then((read) => {
-    found = read;
-    redraw();
-  }).catch(codeOf); // the page works without them
+  let wasOpen = false;
+
+  function read() {
+    run("firstSteps", {}).then((result) => {
+      found = result;
+      redraw();
+    }).catch(codeOf); // the page works without them
+  }
+  read();
 
   /** @param {string} name @param {boolean} isDone @param {string | (() => void)} goal an address, or what opens it */
   function step(name, isDone, goal) {
@@ -32,6 +38,8 @@ export function firstSteps({ campaigns, hasCourses, create, openRooms, openHolid
 
   function render() {
     const all = campaigns();
+    if (wasOpen && !isOpen()) read();
+    wasOpen = isOpen();
     if (!found || !all || all.some((each) => each.published)) return null;
     const first = all[0];
     const plan = first ? `#/plan/${first.id}` : create;
