@@ -32,6 +32,7 @@ from slotlock.domain.draws.draw import (
     with_root,
     with_seed,
 )
+from slotlock.domain.draws.drawing import WishOutcome, WishResult
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import HOUR, NOW, book_users, build_slot, with_facts
@@ -135,24 +136,27 @@ def closed_on(*states: SlotState, **users: UserContext) -> ClosedWishes:
     slot_ids = tuple(state.id for state in states)
     wishes = [Wishes((UserId(name),), slot_ids, "salt", UserId(name), NOW) for name in users]
     known = contexts(*users.values())
-    return close_wishes(COLLECTING, TERMS, states, known, wishes, NOW)
+    return close_wishes(COLLECTING, TERMS, states, known, wishes, (), "salt", NOW)
 
 
 def test_closing_says_who_may_book_and_has_the_groups_and_bookings_that_count() -> None:
-    elsewhere, (booking,) = book_users(build_campaign_slot(5), "ben")
-    elsewhere = with_facts(elsewhere, id="other", choice_group="one")
+    other = with_facts(build_campaign_slot(5), id="other", choice_group="one")
+    elsewhere, (booking,) = book_users(other, "ben")
     slot = with_facts(build_slot(3), terms=TERMS, choice_group="one")
     ben = user_with_booking("ben", elsewhere, booking, "5b", "choir")
     closed = closed_on(slot, ada=UserContext(UserId("ada"), ("6c",)), ben=ben)
     entries = closed.basis.entries
     members = {closed.users[each.pseudonym]: each for entry in entries for each in entry.members}
-    assert not members[UserId("ada")].is_eligible
-    assert members[UserId("ben")].is_eligible
-    assert members[UserId("ben")].groups == ("5b",)
-    (outside,) = (each for each in closed.basis.slots if not each.in_campaign)
-    assert (outside.title, outside.meetings, outside.choice_group) == ("", (), "one")
-    assert members[UserId("ben")].booked == (outside.id,)
-    assert {"other"} == {slot_id for each in closed.hidden.values() for slot_id in each.values()}
+    reasons = {each for blocked in closed.blocked.values() for each in blocked}
+    assert reasons == {
+        WishOutcome(slot.id, WishResult.NOT_ELIGIBLE),
+        WishOutcome(slot.id, WishResult.LIMIT, conflict=elsewhere.id),
+    }
+    assert [members[UserId(each)].blocked for each in ("ada", "ben")] == [(slot.id,)] * 2
+    assert set(closed.ruled_out.values()) == {"NOT_ELIGIBLE"}
+    assert members[UserId("ben")].groups == ("g1",)
+    assert closed.groups == {"g1": "5b"}
+    assert (members[UserId("ben")].had, [each.id for each in closed.basis.slots]) == (1, [slot.id])
 
 
 def test_only_a_slot_with_fewer_free_places_than_it_had_stops_a_draw() -> None:
