@@ -74,7 +74,9 @@ def close_wishes(
     Users without a context are banned or gone, and have no part in their entry. The codes of groups
     are in the order of a hash with the salt, which is secret, so that they do not tell the names.
     """
-    open_states = {each.id: each for each in states if is_open(each.slot, now)}
+    # A slot that starts before the seed is known gets no users by lot.
+    since = max(now, draw.settings.seed_at or now)
+    open_states = {each.id: each for each in states if is_open(each.slot, since)}
     slots = [state.slot for state in states]
     limited: dict[SlotId, set[str]] = {slot_id: set() for slot_id in open_states}
     by_pseudonym, ruled_out = dict[str, UserId](), dict[str, str]()

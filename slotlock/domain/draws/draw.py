@@ -66,7 +66,7 @@ class DrawState(DescribedEnum):
         "Everybody sees the result. The places are booked, and then what is left is open.",
     )
     SUPERSEDED = "superseded", "Another draw has replaced it. Its record stays public."
-    CANCELLED = "cancelled", "Its campaign was deleted before the publication."
+    CANCELLED = "cancelled", "It was called off, or its campaign was deleted."
 
 
 @document_object
@@ -440,6 +440,15 @@ def validate_reason(reason: str) -> InvalidInput | None:
     return InvalidInput((FieldProblem("reason", problem),)) if problem else None
 
 
+def cancel(draw: Draw, reason: str, by: UserId, now: datetime) -> Draw | DrawRefusal:
+    """Return the draw that is called off; its record stays public."""
+    reason = normalize_line(reason)
+    if invalid := validate_reason(reason):
+        return invalid
+    possible = DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN
+    return _with_act(draw, possible, DrawState.CANCELLED, by, now, reason)
+
+
 def _with_act(
     draw: Draw,
     possible: Sequence[DrawState],
@@ -466,6 +475,7 @@ _NOTED_STATES = {
     DrawState.DRAWN: NoteAction.DRAW_RUN,
     DrawState.PUBLISHED: NoteAction.DRAW_PUBLISHED,
     DrawState.SUPERSEDED: NoteAction.DRAW_SUPERSEDED,
+    DrawState.CANCELLED: NoteAction.DRAW_CANCELLED,
 }
 
 

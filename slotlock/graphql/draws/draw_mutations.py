@@ -227,6 +227,22 @@ class DrawMutations:
         outcome = await draws.supersede_draw(info.context.services, organizer, parsed, reason)
         return CHANGE_DRAW.present(outcome, ResultView(organizer))
 
+    @CHANGE_DRAW.mutation(
+        "Call off a draw that is not published, and let everybody book again. Its record stays "
+        "public. It opens a campaign with `admission: DRAW` that has no draw, too. Organizers only."
+    )
+    async def cancel_draw(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        reason: Annotated[str, argument(description="Why, for everybody, 1 to 500 characters.")],
+    ) -> object:
+        organizer, parsed = _organizer_and_id(info, campaign_id)
+        if parsed is None:
+            return refuse_id(DrawNotFound, campaign_id)
+        outcome = await draws.cancel_draw(info.context.services, organizer, parsed, reason)
+        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+
 
 def _invalid(field_name: str, code: ProblemCode) -> InvalidInput:
     return InvalidInput((FieldProblem(field_name, code.problem()),))

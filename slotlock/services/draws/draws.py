@@ -29,6 +29,7 @@ from slotlock.domain.draws.draw import (
     DrawState,
     Seed,
     WrongDrawState,
+    cancel,
     close,
     configure,
     note_draw_change,
@@ -150,7 +151,13 @@ async def _admit_by_draw(
     services: Services, campaign_id: CampaignId, by: UserId
 ) -> DrawRefusal | None:
     """Let only organizers book in a campaign from now on; return why that is not possible."""
-    patch = CampaignPatch(admission=SlotAdmission.DRAW)
+    return await _edit_admission(services, campaign_id, SlotAdmission.DRAW, by)
+
+
+async def _edit_admission(
+    services: Services, campaign_id: CampaignId, admission: SlotAdmission, by: UserId
+) -> DrawRefusal | None:
+    patch = CampaignPatch(admission=admission, of_draw=True)
     edited = await campaigns.edit(services, campaign_id, patch, by)
     if isinstance(edited, CampaignNotFound):
         return DrawNotFound(campaign_id)
@@ -424,6 +431,39 @@ async def supersede_draw(
         if is_saved:
             return new
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def cancel_draw(
+    services: Services, caller: Caller, campaign_id: CampaignId, reason: str
+) -> Draw | DrawRefusal:
+    """Call off a draw that is not published, and let everybody book again.
+
+    Repeating it opens the campaign after a crash, and one that waits for a draw that never opened.
+    """
+    by, now = caller.user_id, services.now()
+    for _ in attempts():
+        before = await services.draws.find_latest(campaign_id)
+        if before is None or before.is_over:
+            return await _free(services, campaign_id, by, before)
+        after = cancel(before, reason, by, now)
+        if not isinstance(after, Draw):
+            return after
+        if await services.draws.update(before, after, note_draw_change(before, after, by, now)):
+            return await _free(services, campaign_id, by, after)
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def _free(
+    services: Services, campaign_id: CampaignId, by: UserId, draw: Draw | None
+) -> Draw | DrawRefusal:
+    """Let everybody book in a campaign after its latest draw; return the draw, if it has one."""
+    campaign = await services.campaigns.find(campaign_id)
+    if campaign is not None and campaign.terms.admission is SlotAdmission.DRAW:
+        if refusal := await _edit_admission(services, campaign_id, SlotAdmission.ANY, by):
+            return refusal
+    elif draw is not None and draw.state is not DrawState.CANCELLED:
+        return WrongDrawState(draw.state)
+    return draw or DrawNotFound(campaign_id)
 
 
 async def _has_replaced(services: Services, draw: Draw) -> bool:

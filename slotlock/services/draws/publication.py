@@ -179,6 +179,7 @@ async def _open_campaign(services: Services, draw: Draw, by: UserId) -> None:
             admission=SlotAdmission.ANY,
             opens_at=opens_at if is_possible and opens_at else UNCHANGED,
             allow_past=True,
+            of_draw=True,
         )
         outcome = await campaigns.edit_unless_changed(services, campaign, patch, by)
         if isinstance(outcome, CampaignSaved):

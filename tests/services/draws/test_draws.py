@@ -40,6 +40,7 @@ from slotlock.domain.draws.basis import (
 from slotlock.domain.draws.draw import (
     Draw,
     DrawActive,
+    DrawNotFound,
     DrawOutdated,
     DrawSettings,
     DrawState,
@@ -53,6 +54,7 @@ from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.draw_records import verify
+from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.draws import text_repository, wish_repository
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -643,6 +645,128 @@ def test_a_seed_of_the_server_fits_its_commitment_and_no_preview_shows_it(scene:
     assert {each.lot for each in before.drawn}.isdisjoint({each.lot for each in after.drawn})
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_save_around_the_closing_says_what_counts(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    """Close before one of the saves is stored, and store the root after some of the others."""
+    repository, closings = type(scene.services.wishes), list[asyncio.Task[object]]()
+    save, lists = repository.save, [[2, 1], [3], [1, 3], [], [2], [0, 1, 2]]
+
+    async def close_and_save(*arguments: Any) -> bool:
+        if not closings:
+            closed = await draws.close_wishes(scene.services, None, scene.campaign_id)
+            assert isinstance(closed, Draw)
+            closings.append(asyncio.create_task(draws.store_basis(scene.services, closed.id)))
+        return await save(*arguments)
+
+    async def count_nothing(*_: object) -> bool:
+        return False
+
+    async def save_all() -> Sequence[object]:
+        steps = (
+            wishes.set_wishes(
+                scene.services, member, scene.campaign_id, [scene.slots[n] for n in ranks]
+            )
+            for member, ranks in zip(scene.members, lists, strict=True)
+        )
+        saved = await asyncio.gather(*steps)
+        await asyncio.gather(*closings)
+        return saved
+
+    monkeypatch.setattr(repository, "save", close_and_save)
+    if not waits:
+        monkeypatch.setattr(wishes, "_are_counted", count_nothing)
+    outcomes = scene.run(save_all())
+    draw = scene.run(scene.services.draws.find_latest(scene.campaign_id))
+    assert draw is not None
+    are_right = []
+    for member, ranks, outcome in zip(scene.members, lists, outcomes, strict=True):
+        own = scene.run(scene.services.draws.find_result(draw, member.user_id))
+        is_counted = list(own.wishes if own else ()) == [scene.slots[n] for n in ranks]
+        are_right.append(isinstance(outcome, WishesSaved) is is_counted)
+    assert all(are_right) is waits
+
+
+def test_wishes_whose_closing_does_not_end_are_uncertain(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = type(scene.services.wishes).save
+
+    async def close_and_save(*arguments: Any) -> bool:
+        await draws.close_wishes(scene.services, None, scene.campaign_id)
+        return await save(*arguments)
+
+    monkeypatch.setattr(type(scene.services.wishes), "save", close_and_save)
+    monkeypatch.setattr(wishes, "ROOT_INTERVAL_S", wishes.ROOT_WAIT_S / 2)
+    monkeypatch.setattr(asyncio, "sleep", no_pause(asyncio.sleep))
+    with pytest.raises(CommitUnknownError):
+        scene.wish(scene.members[0], 3)
+
+
+def no_pause(sleep: Any) -> Any:
+    """Return a function that does not wait."""
+
+    async def go_on(_: float) -> None:
+        await sleep(0)
+
+    return go_on
+
+
+@pytest.mark.parametrize("state", [DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN])
+def test_a_draw_is_called_off_with_a_reason_and_everybody_books_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, state: DrawState
+) -> None:
+    if state is not DrawState.COLLECTING:
+        scene.close()
+    if state is DrawState.DRAWN:
+        scene.draw()
+
+    def cancel_draw(reason: str = "The trip is cancelled.") -> Any:
+        step = draws.cancel_draw(scene.services, scene.organizer, scene.campaign_id, reason)
+        return scene.run(step)
+
+    assert isinstance(cancel_draw(" "), InvalidInput)
+    with killed_at(Write(draws, "_free"), monkeypatch, is_written=False):
+        cancel_draw()
+    assert not scene.is_open_to_all()
+    cancelled = cancel_draw()
+    assert (cancelled.state, cancelled.acts[-1].reason) == (
+        *(DrawState.CANCELLED, "The trip is cancelled."),
+    )
+    assert scene.is_open_to_all()
+    assert cancel_draw() == cancelled
+    scene.run(draw_worker.advance_draws(scene.services))
+    after = scene.run(scene.services.draws.find(cancelled.id))
+    assert after is not None
+    assert (after.record_hash is not None) is (state is not DrawState.COLLECTING)
+    if after.record_hash:
+        record = scene.record()
+        assert record["acts"][-1]["reason"] == "The trip is cancelled."
+        assert ("entries" in record) is (state is DrawState.DRAWN)
+    assert isinstance(scene.open_draw(), Draw)
+
+
+def test_nobody_calls_off_a_published_draw_or_opens_its_campaign(scene: Scene) -> None:
+    scene.close()
+    scene.draw()
+    where, by = scene.campaign_id, scene.organizer
+    published = scene.run(draws.publish_draw(scene.services, by, where))
+    assert isinstance(published, Draw)
+    step = partial(draws.cancel_draw, scene.services, by, where, "a reason")
+    assert scene.run(step()) == WrongDrawState(DrawState.PUBLISHED)
+    assert not scene.is_open_to_all()
+    scene.publish()
+    assert scene.run(step()) == WrongDrawState(DrawState.PUBLISHED)
+
+
+def test_a_campaign_whose_draw_never_opened_is_freed(scene: Scene) -> None:
+    scene.pair.database["draws"].delete_many({})
+    step = draws.cancel_draw(scene.services, scene.organizer, scene.campaign_id, "a reason")
+    assert scene.run(step) == DrawNotFound(scene.campaign_id)
+    assert scene.is_open_to_all()
+
+
 def test_two_organizers_who_close_and_draw_at_once_have_one_root_and_one_seed(
     scene: Scene,
 ) -> None:
@@ -1134,7 +1258,7 @@ def test_a_draw_is_replaced_only_if_another_one_can_open(
     async def lose(*_: object) -> bool:
         return False
 
-    edit(closes_at=now + 5 * DAY, admission=SlotAdmission.ANY)
+    edit(closes_at=now + 5 * DAY, admission=SlotAdmission.ANY, of_draw=True)
     with monkeypatch.context() as patch:
         if not is_guarded:
             patch.setattr(draws, "_validate", skip)

@@ -67,7 +67,7 @@ export function campaignInput(form, zone, campaign = null) {
     requireVerifiedEmail,
     reminderMinutes: form.integer("reminderMinutes", false),
     openingMailHours: form.integer("openingMailHours", false),
-    admission: form.values.isQueueOnly ? "QUEUE_ONLY" : "ANY",
+    ...(campaign?.admission !== "DRAW" && { admission: form.values.isQueueOnly ? "QUEUE_ONLY" : "ANY" }),
     groupLimits: form.groupLimits(),
     noShowLimit: count !== null && days !== null ? { count, days } : null,
     allowPast,
