@@ -167,6 +167,18 @@ def test_closing_says_who_may_book_and_has_the_groups_and_bookings_that_count() 
     assert (members[UserId("ben")].had, [each.id for each in closed.basis.slots]) == (1, [slot.id])
 
 
+def test_codes_of_groups_follow_from_a_secret_and_not_from_the_names() -> None:
+    slot = with_facts(build_slot(3), terms=TERMS)
+    users = contexts(user_in_groups("ada", "5a"), user_in_groups("ben", "5b"))
+    wishes = [wishes_of(name, slot.id) for name in ("ada", "ben")]
+    first = set()
+    for salt in map(str, range(20)):
+        closed = close_wishes(COLLECTING, TERMS, [slot], users, wishes, (), salt, NOW)
+        assert set(closed.groups.values()) == {"5a", "5b"}
+        first.add(closed.groups["g1"])
+    assert first == {"5a", "5b"}
+
+
 def test_a_slot_that_starts_before_the_announced_seed_gets_no_users_by_lot() -> None:
     slot = with_facts(build_slot(3), terms=TERMS)
     users, wishes = contexts(user_in_groups("ada", "5a")), [wishes_of("ada", slot.id)]

@@ -855,6 +855,9 @@ def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_ag
     campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
     assert campaign is not None
     assert campaign.terms.admission is SlotAdmission.ANY
+    assert scene.record()["notBooked"] == []
+    closed = scene.run(public_records.draw_record(scene.services, draw, None))
+    assert verify(json.loads(closed or "")) == []
 
 
 def drawn_with_waitlists(scene: Scene) -> None:
