@@ -1,5 +1,6 @@
 """A member's views in a real browser: a course, the week, the account, and an invitation."""
 
+import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -87,9 +88,24 @@ async def test_an_invitation_of_nobody_says_so_and_its_token_leaves_the_address(
 ) -> None:
     page = await board.open(await board.context(), "#/invitation/of-nobody")
     assert page.url.endswith("#/invitation")
-    await shown(page, "This link was used before or has ended.").wait_for()
+    await shown(page, "This link or code was used before, has ended or is mistyped.").wait_for()
     await page.go_back()
     assert "of-nobody" not in page.url
+
+
+async def test_a_pupil_types_the_code_of_a_letter(board: Board) -> None:
+    given = {"name": "Lena Weber", "username": f"lena.{secrets.token_hex(6)}"}
+    invited = await (await board.admin()).execute(CREATE, input=given)
+    page = await board.open(await board.context(), "#/signin")
+    await page.get_by_role("link", name="I have a code").click()
+    for typed, expected in (
+        ("7KQ4-M9XT-2HFW", "This link or code was used before, has ended or is mistyped."),
+        (invited["invitationToken"].lower().replace("-", " "), "Lena Weber, you sign in as"),
+    ):
+        await page.get_by_label("Code").fill(typed)
+        await page.get_by_role("button", name="Continue").click()
+        await shown(page, expected).wait_for()
+    assert page.url.endswith("#/invitation")
 
 
 async def test_an_invitation_says_whose_it_is_and_what_is_wrong_in_every_language(

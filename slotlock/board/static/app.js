@@ -3,6 +3,7 @@
 import { drawWith, h, patch, redraw } from "./kernel.js";
 import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSession, run, storeUser } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
+import { hideNews, newestNews, newsPanel } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
 import { showScheme } from "./scheme.js";
 import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
@@ -33,6 +34,7 @@ const VIEWS = {
   signin: openSignIn,
   signon: openSignOn,
   invitation: openInvitation,
+  code: openInvitation,
   reset: openReset,
 };
 /** Those for organizers, which come with their texts when one is asked for. */
@@ -134,12 +136,13 @@ function drawPage() {
   if (!view || !hasTexts) return;
   const focused = document.activeElement;
   const places = ancestors(focused);
-  document.title = `${view.title()} · ${site.name}`;
+  document.title = [newestNews(), view.title(), site.name].filter(Boolean).join(" · ");
   patch(document.body, [
     h("a", { class: "skip", href: "#main", onclick: skip }, t("skip")),
     bar(),
     whoGoesOn(),
     h("main", { id: "main", tabindex: -1, class: view.width ?? "" }, brokenId ? broken() : view.render()),
+    newsPanel(),
     legal(),
     h("p", { id: "status", class: "vh", role: "status", "data-own": true }),
   ]);
@@ -262,6 +265,7 @@ async function start() {
   redraw();
   onSession(() => useLanguage().then(redraw));
   onSession(show);
+  onSession(() => me || hideNews());
   await resumed;
   registerWorker();
   onSession(registerWorker);

@@ -7,6 +7,7 @@ import { me, newKey, onSession, resultOf, run, sendUntilAnswered } from "./clien
 import { now } from "./clock.js";
 import { redraw } from "./kernel.js";
 import { subscribe } from "./socket.js";
+import { tellNews } from "./news.js";
 import { say } from "./page.js";
 import { tab } from "./storage.js";
 import { deviceZone, errorText, ordinal, problemTexts, shortMomentOf, t, timeOf } from "./text.js";
@@ -97,7 +98,7 @@ async function decide(slotId, request) {
   remember(slotId, null);
   if (!result.booking) return refuse(slotId, title, result);
   changed(slotId, { myBooking: result.booking }, result.booking);
-  say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }));
+  say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }), slotId);
 }
 
 /**
@@ -129,7 +130,7 @@ async function sendForSlot(slotId, send) {
 function refuse(slotId, title, refusal) {
   refused.set(slotId, { refusal, at: Date.now() });
   changed(slotId, {});
-  say(`${title}: ${reason(refusal)}`);
+  say(`${title}: ${reason(refusal)}`, slotId);
 }
 
 /**
@@ -178,7 +179,7 @@ async function change(slot, name, variables, toChange) {
   const done = result && toChange(result);
   if (done) {
     changed(slot.id, done, result.booking);
-    say(t(`said.${name}`, { title: slot.title, ordinal: ordinal(result.position ?? 0) }));
+    say(t(`said.${name}`, { title: slot.title, ordinal: ordinal(result.position ?? 0) }), slot.id);
   } else if (result) {
     refuse(slot.id, slot.title, result);
   }
@@ -189,14 +190,14 @@ const spoken = new Set();
 
 /** Say that a place is not reserved for long any more. @param {any[] | null | undefined} slots */
 export function sayDeadlines(slots) {
-  for (const { title, myBooking } of slots ?? []) {
+  for (const { id, title, myBooking } of slots ?? []) {
     if (myBooking?.status !== "HELD") continue;
     const leftS = Math.round((Date.parse(myBooking.heldUntil) - now()) / 1000);
     const due = (myBooking.waitedSince ? SPOKEN_OFFER_S : SPOKEN_HOLD_S).find((each) => leftS <= each);
     const key = `${myBooking.id} ${myBooking.heldUntil} ${due}`;
     if (leftS <= 0 || !due || spoken.has(key)) continue;
     spoken.add(key);
-    say(leftS > 60 ? t("said.minutesLeft", { title, count: Math.round(leftS / 60) }) : t("said.secondsLeft", { title, count: leftS }));
+    say(leftS > 60 ? t("said.minutesLeft", { title, count: Math.round(leftS / 60) }) : t("said.secondsLeft", { title, count: leftS }), id);
   }
 }
 
@@ -246,9 +247,9 @@ export function leave(slot) {
 
 /**
  * Call back whenever the server changes one's own bookings or positions, or another person signs
- * in, until the returned function is called. What is one's own event is said aloud. The first
+ * in, until the returned function is called. What somebody else did is told. The first
  * position may arrive after the list: it is said only if the page shows another one.
- * @param {() => void} load the view again
+ * @param {(isOff?: boolean) => void} load the view again, after a course was cancelled or for somebody else with `true`
  * @param {(slotId: string) => any} find returns a slot of the view, with its `myWaitlistEntry`
  * @param {() => void} onPosition the slot has another position
  */
@@ -259,15 +260,16 @@ export function watchMine(load, find, onPosition = redraw) {
   const watch = () => {
     for (const end of ends) end();
     ends = me ? [subscribe("watchMyBookings", {}, ({ myBookings: { booking, action, by } }) => {
-      if (action === "OFFERED") say(t("said.offered", { title: booking.slot.title, time: timeOf(booking.heldUntil, booking.slot.timeZone) }));
-      if (by?.id !== me?.id || !known.has(stateOf(booking))) load();
+      const isOwn = by?.id === me?.id;
+      if (!isOwn) tellNews({ action, booking });
+      if (!isOwn || !known.has(stateOf(booking))) load(booking.slot.status === "CANCELLED");
     }), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: { slotId, position } }) => {
       const slot = find(slotId);
       const entry = slot?.myWaitlistEntry;
       if (!entry?.position || !position) return slot && load();
       if (entry.position === position) return;
       entry.position = position;
-      say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(position) })}`);
+      say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(position) })}`, slotId);
       onPosition();
     })] : [];
   };
@@ -276,7 +278,7 @@ export function watchMine(load, find, onPosition = redraw) {
     if (me?.id === user) return;
     user = me?.id;
     watch();
-    load();
+    load(true);
   });
   return () => {
     stopSession();

@@ -15,22 +15,32 @@ export function go(address) {
   location.hash = address;
 }
 
-/** Say something to screen readers, at most once in two seconds, in the order of events. @type {string[]} */
-const sayings = [];
+/** What is said takes this time; so long after it the region is empty, as what it says may not be true any more. */
+const SAYING_MS = 2000;
+const STALE_MS = 10_000;
+/** What to say to screen readers, at most once in two seconds, in the order of events. @type {Array<{text: string, about: string}>} */
+let sayings = [];
 let isSaying = false;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let emptying;
 
-/** @param {string} text */
-export function say(text) {
-  sayings.push(text);
+/** Say something, instead of what was not said yet about the same. @param {string} text @param {string} [about] the id of a slot */
+export function say(text, about = "") {
+  sayings = [...sayings.filter((each) => !about || each.about !== about), { text, about }];
   if (isSaying) return;
   isSaying = true;
+  const show = (/** @type {string} */ said) => {
+    const status = document.getElementById("status");
+    if (status) status.textContent = said;
+  };
   const next = () => {
     const said = sayings.shift();
     isSaying = said !== undefined;
     if (said === undefined) return;
-    const status = document.getElementById("status");
-    if (status) status.textContent = said;
-    setTimeout(next, 2000);
+    show(said.text);
+    clearTimeout(emptying);
+    emptying = setTimeout(() => show(""), STALE_MS);
+    setTimeout(next, SAYING_MS);
   };
   setTimeout(next, 100);
 }

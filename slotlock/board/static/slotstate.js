@@ -24,7 +24,7 @@ const SHOWN_MS = 8000;
 
 /** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
 export function shownState(slot, context) {
-  if (slot.status === "CANCELLED") return { state: "ended", left: () => [h("p", null, t("state.cancelled"))] };
+  if (slot.status === "CANCELLED") return { state: "ended", left: () => [h("p", null, offText(slot))] };
   if (Date.parse(slot.endTime) < now()) return { state: "ended", left: () => [h("p", null, t("state.over"))] };
   const sent = deciding.get(slot.id);
   if (sent) return decidingState(slot, sent);
@@ -44,6 +44,11 @@ export function shownState(slot, context) {
   }
   if (slot.remaining <= 0) return fullState(slot, refusal);
   return openState(slot, context);
+}
+
+/** Say that a course is off, and why. @param {any} slot */
+export function offText({ cancelReason }) {
+  return t("state.cancelled") + (cancelReason ? t("whose", { name: cancelReason }) : "");
 }
 
 /** Whether nobody can book a course any more. @param {any} slot */

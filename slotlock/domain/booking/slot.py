@@ -55,10 +55,11 @@ class SlotKind(DescribedEnum):
 
 @value_object
 class SlotCancellation:
-    """When a slot was cancelled, and by whom."""
+    """When a slot was cancelled, by whom, and why, in the organizer's words."""
 
     at: datetime
     by: UserId
+    reason: str | None = None
 
     def to_history_entry(self) -> HistoryEntry:
         """Return the entry that ends the history of each booking of the slot."""

@@ -6,10 +6,11 @@ again, and each change has an entry of its own: an entry that is not the newest 
 
 from collections.abc import Sequence
 
-from slotlock.domain.booking.booking import Booking, BookingStatus
+from slotlock.domain.booking.booking import Booking, BookingAction, BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.notifications.mail_kinds import (
     BOOKED,
+    CANCELLED,
     EDITED,
     HELD,
     MOVED,
@@ -52,9 +53,10 @@ class BookingNews:
 
     @property
     def is_for_all(self) -> bool:
-        """Whether the place ended with its slot."""
+        """Whether the place, or the wait for one, ended with its slot."""
         slot, booking = self.about.slot, self.about.booking
-        return slot.cancellation is not None and booking.status.is_live
+        has_waited = booking.history[-1].action is BookingAction.WAITLIST_LEFT
+        return slot.cancellation is not None and (booking.status.is_live or has_waited)
 
 
 def is_news(place: Place, ids: set[str]) -> bool:
@@ -86,6 +88,8 @@ def current_news(entries: Sequence[OutboxEntry], places: Sequence[Place]) -> Boo
     removed = tuple(
         each for each in places if not is_news(each, ids) and not (is_live and each is place)
     )
+    if newest.kind == WAITLIST_ENDED.name and slot.cancellation is not None:
+        return BookingNews(CANCELLED.name, place, slot.cancellation.by)
     if newest.kind in WITHOUT_EVENTS:
         return BookingNews(newest.kind, place)
     if not is_live:

@@ -152,6 +152,11 @@ def format_time(instant: datetime, time_zone: str, language: str) -> str:
     return f"{_format_day(local, language)}, {local:%H:%M}"
 
 
+def format_date(day: date, language: str) -> str:
+    """Return a day with its year, in words."""
+    return _format_date(day, SCHEDULE_WORDS[language].date, language)
+
+
 def find_lessons(meetings: Sequence[Meeting], time_zone: str) -> Iterator[Lessons]:
     """Yield the lessons of a course: its meetings by weekday and local time.
 

@@ -20,6 +20,7 @@ from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
 from slotlock.domain.schedule.zones import find_zone
+from slotlock.domain.shared.facts import Line
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import format_in_zone, validate_line, validate_text
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
@@ -42,6 +43,7 @@ from slotlock.domain.users.user import UserId
 MAX_DESCRIPTION_LENGTH = 10_000
 MAX_RESOURCE_LENGTH = 100
 MAX_RESOURCES_PER_SLOT = 10
+_CANCEL_REASON = Line(200)
 EITHER_TIMES_OR_TIMETABLE = ProblemCode.TIMES_OR_TIMETABLE.problem()
 # Problems are reported in this order, and those of other facts after them.
 _PROBLEM_ORDER = (
@@ -162,13 +164,20 @@ def publish(state: SlotState) -> Decision[EditSlotOutcome]:
     return _saved(state, replace(state.slot, status=SlotStatus.PUBLISHED))
 
 
-def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlotOutcome]:
+def cancel_slot(
+    state: SlotState, by: UserId, now: datetime, reason: str | None = None
+) -> Decision[EditSlotOutcome]:
     """Cancel a published slot, and with it its bookings and its waiting list.
+
+    The reason is a line that everyone who sees the slot can read.
 
     The bookings stay on the roster, so that their users can be notified. The cancellation ends the
     history of each booking. The waiting list is emptied.
     """
     slot = state.slot
+    reason = normalize_name(reason)
+    if problem := _CANCEL_REASON.problem(reason or ""):
+        return refuse(InvalidInput((FieldProblem("reason", problem),)))
     if slot.status is SlotStatus.CANCELLED:
         return accept(SlotSaved(slot.id))
     if slot.status is SlotStatus.DRAFT:
@@ -176,7 +185,7 @@ def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlo
     cancelled = replace(
         slot,
         status=SlotStatus.CANCELLED,
-        cancellation=SlotCancellation(now, by),
+        cancellation=SlotCancellation(now, by, reason),
         revision=slot.revision + 1,
     )
     return _saved(state.without_waitlist(now, by), cancelled)

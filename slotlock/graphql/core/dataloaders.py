@@ -98,6 +98,11 @@ class DataLoaders:
         return _load_each(self._services.waitlists.find_ids)
 
     @cached_property
+    def waits_ended(self) -> DataLoader[SlotId, datetime | None]:
+        """Load when the viewer last stopped waiting for slots without getting a place."""
+        return _load_all(self._find_waits_ended)
+
+    @cached_property
     def sessions(self) -> DataLoader[UserId, Sequence[SessionInfo]]:
         """Load the open sessions of the viewer. Other users' sessions are never visible."""
         return _load_each(self._list_sessions)
@@ -151,6 +156,11 @@ class DataLoaders:
             return {}
         wished = await self._services.wishes.find_wished(campaign_ids, self._viewer.user_id)
         return dict.fromkeys(wished, True)
+
+    async def _find_waits_ended(self, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, datetime]:
+        if self._viewer is None:
+            return {}
+        return await self._services.ended_bookings.find_waits_ended(slot_ids, self._viewer.user_id)
 
     async def _list_sessions(self, user_id: UserId) -> Sequence[SessionInfo]:
         if self._viewer is None or self._viewer.user_id != user_id:

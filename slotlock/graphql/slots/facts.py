@@ -131,6 +131,14 @@ class SlotFacts(Node):
     # The others, such as those of the waiting list; a new one comes last.
     vars().update(_shown(*_SHOWN))
 
+    @property_field(
+        description="Why the slot was cancelled, in the words of the organizer; null without a "
+        "reason, and while it is not cancelled."
+    )
+    def cancel_reason(self) -> str | None:
+        cancellation = self._slot.cancellation
+        return cancellation.reason if cancellation else None
+
 
 def select_meetings(
     slot: slot.Slot, from_: datetime | None, until: datetime | None, first: int
@@ -160,6 +168,8 @@ FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if fiel
     "version": {"version"},
     "bookedBy": {"capacity"},
     "checkInQr": {"title"},
+    "cancelReason": {"cancellation"},
+    "cancelledForMe": {"cancellation"},
 }
 
 
@@ -174,7 +184,7 @@ def select_parts(names: frozenset[str]) -> SlotSelection:
     return SlotSelection(
         facts=frozenset().union(*(FACTS_OF_FIELDS.get(name, ()) for name in names)),
         remaining="remaining" in names or "isBooked" in names,
-        my_booking=not names.isdisjoint(("myBooking", "meetingUrl")),
+        my_booking=not names.isdisjoint(("myBooking", "meetingUrl", "cancelledForMe")),
         my_waitlist_entry="myWaitlistEntry" in names,
         waitlist_length="waitlistLength" in names,
         booked_by="bookedBy" in names,

@@ -1,6 +1,7 @@
 """Mutations with which organizers create, change, publish, cancel and delete slots."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, TypeVar
 
 import strawberry
@@ -30,6 +31,13 @@ UpdateSlotArgument = Annotated[UpdateSlotInput, argument(description="The slot a
 ScopeArgument = Annotated[
     SeriesScope,
     argument(description="Which slots of the series change: all of them, or none if one cannot."),
+]
+CancelReasonArgument = Annotated[
+    str | None,
+    argument(
+        description="Why, in one line of at most 200 characters. Everyone who sees the slot can "
+        "read it, and mails about the cancellation have it."
+    ),
 ]
 DeleteScopeArgument = Annotated[
     SeriesScope,
@@ -95,8 +103,10 @@ class SlotMutations:
         info: Info,
         slot_id: Annotated[strawberry.ID, argument(description="The slot to cancel.")],
         scope: ScopeArgument = SeriesScope.THIS,
+        reason: CancelReasonArgument = None,
     ) -> object:
-        return await _change(info, slot_id, scope, editing.cancel, UPDATE_SLOT)
+        cancel = partial(editing.cancel, reason=reason)
+        return await _change(info, slot_id, scope, cancel, UPDATE_SLOT)
 
     @DELETE_SLOT.mutation(
         "Delete a draft, or another slot that nobody has ever booked or waited for. "

@@ -349,6 +349,18 @@ class Slot(SlotFacts):
         own_booking = self._state.booking_of(viewer.user_id) if viewer else None
         return Booking.from_domain(own_booking, self, viewer) if own_booking else None
 
+    @field(
+        description="Whether the cancellation of the slot took a place from the caller, or a "
+        "position on the waiting list."
+    )
+    async def cancelled_for_me(self, info: Info) -> bool:
+        viewer, cancellation = self._viewer, self._slot.cancellation
+        if viewer is None or cancellation is None:
+            return False
+        if self._state.booking_of(viewer.user_id):
+            return True
+        return await info.context.loaders.waits_ended.load(self._slot.id) == cancellation.at
+
     @property_field(description="The series that the slot belongs to.")
     def series(self) -> "SlotSeries | None":
         series_id = self._slot.series_id

@@ -175,6 +175,8 @@ async def _load_part(
         "by": await _find_name(services, news.by, booking) if news.by != booking.user_id else None,
         "by_user": news.by == booking.user_id,
         "slot_cancelled": news.is_for_all,
+        "cancel_reason": slot.cancellation.reason if slot.cancellation else None,
+        "has_others": slot.terms is not None,
     }
     if booking.held_until is not None:
         values["deadline"] = format_time(booking.held_until, slot.time_zone, language)

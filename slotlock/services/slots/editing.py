@@ -1,6 +1,6 @@
 """Creating, editing, publishing and cancelling slots, one or several of a series."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from slotlock.domain.booking.slot import MAX_CAPACITY, MAX_WAITLIST_CAPACITY, Sl
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots import editing
@@ -154,19 +155,23 @@ async def publish(
 
 
 async def cancel(
-    services: Services, slot_id: SlotId, organizer_id: UserId, scope: SeriesScope = SeriesScope.THIS
+    services: Services,
+    slot_id: SlotId,
+    organizer_id: UserId,
+    scope: SeriesScope = SeriesScope.THIS,
+    reason: str | None = None,
 ) -> CommandResult[EditSlotOutcome]:
     """Cancel a slot for everyone, with a wider scope other slots of its series too."""
     target = _EditTarget(slot_id, scope, organizer_id, MAX_WAITLIST_CAPACITY)
-    result = await _edit_all(services, target, cancellation_by(organizer_id))
+    result = await _edit_all(services, target, cancellation_by(organizer_id, reason))
     if isinstance(result.outcome, SlotsSaved):
         await publish_cancelled_bookings(services, result.outcome)
     return _result_of_named(result)
 
 
-def cancellation_by(organizer_id: UserId) -> SlotEdit:
+def cancellation_by(organizer_id: UserId, reason: str | None = None) -> SlotEdit:
     """Return the edit that cancels a slot."""
-    return lambda state, now: editing.cancel_slot(state, organizer_id, now)
+    return lambda state, now: editing.cancel_slot(state, organizer_id, now, reason)
 
 
 async def publish_cancelled_bookings(services: Services, cancelled: SlotsSaved) -> None:
@@ -243,7 +248,17 @@ async def _plan(
         tuple(rival for rival in rivals if rival.id not in loaded_ids),
         target.waitlist_depth,
         resource_versions,
+        await _descriptions_before(services, requested, loaded),
     )
+
+
+async def _descriptions_before(
+    services: Services, requested: SlotPatch | SlotEdit, slots: Sequence[SlotState]
+) -> Mapping[str, str] | None:
+    """Return the descriptions of slots, if the request gives another one."""
+    if not isinstance(requested, SlotPatch) or requested.description is UNCHANGED:
+        return None
+    return await services.descriptions.find_of_slots([slot.id for slot in slots])
 
 
 async def load_slots_in_scope(

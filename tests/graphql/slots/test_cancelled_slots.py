@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import httpx
+import pytest
 
 from tests.support.apps.deployment import slot_document
 from tests.support.apps.processes import Pair
@@ -14,6 +15,13 @@ from tests.support.polling import poll_until
 MY_BOOKINGS = "{ myBookings { nodes { id status endedAt } } }"
 ROSTER = """query($slot: ID!) { slotRoster(slotId: $slot) {
   nodes { id status endedAt history { action by { id } } }
+} }"""
+CANCEL = """mutation($slot: ID!, $reason: String) { cancelSlot(slotId: $slot, reason: $reason) {
+  __typename ... on InvalidInput { fields { field } }
+} }"""
+REASON = "query($slot: ID!) { slot(id: $slot) { status cancelReason cancelledForMe } }"
+LOG = """query($slot: ID!) { auditLog(filter: {slotId: $slot}) {
+  nodes { edits { field before after } }
 } }"""
 WAITLIST = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry { id } } }"
 
@@ -117,6 +125,50 @@ async def test_the_waiting_list_ends_with_its_slot(clients: Three, mongo_url: st
     assert (await ben.join(slot_id))["code"] == "SLOT_CANCELLED"
     assert slot_document(mongo_url, slot_id)["waitlist"] == []
     assert (await ben.fetch_slot(slot_id))["myBooking"] is None
+
+
+async def test_the_reason_of_a_cancellation_stands_at_the_slot_and_in_the_log(
+    clients: Three,
+) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
+    assert (await ada.execute(REASON, slot=slot_id))["cancelReason"] is None
+    await organizer.execute(CANCEL, slot=slot_id, reason="  The hall is flooded ")
+    reason = "The hall is flooded"
+    assert (await ada.execute(REASON, slot=slot_id))["cancelReason"] == reason
+    newest = (await organizer.execute(LOG, slot=slot_id))["nodes"][0]
+    assert {"field": "cancelReason", "before": None, "after": reason} in newest["edits"]
+
+
+@pytest.mark.parametrize("reason", ["x" * 201, "two\nlines"])
+async def test_a_reason_that_is_no_line_of_200_characters_cancels_nothing(
+    organizer: BookingClient, reason: str
+) -> None:
+    slot_id = await organizer.add_slot()
+    refused = await organizer.execute(CANCEL, slot=slot_id, reason=reason)
+    assert [problem["field"] for problem in refused["fields"]] == ["reason"]
+    assert (await organizer.execute(REASON, slot=slot_id))["status"] == "PUBLISHED"
+
+
+async def test_those_who_had_a_place_or_waited_find_the_cancelled_slot_as_theirs(
+    clients: Three, http: httpx.AsyncClient, two_apps: Pair
+) -> None:
+    ada, ben, organizer = clients
+    [left], _ = create_booking_clients(http, 1, *two_apps)
+    slot_id = await organizer.add_slot()
+    await ada.book_slot(slot_id)
+    for waiting in (left, ben):
+        await waiting.join(slot_id)
+    await left.leave(slot_id)
+    everyone = {"booked": ada, "waited": ben, "left before": left, "organizer": organizer}
+
+    async def fetch_own() -> set[str]:
+        found = {name: await each.execute(REASON, slot=slot_id) for name, each in everyone.items()}
+        return {name for name, slot in found.items() if slot["cancelledForMe"]}
+
+    assert await fetch_own() == set()
+    await organizer.cancel_slot(slot_id)
+    assert await fetch_own() == {"booked", "waited"}
 
 
 async def test_holds_of_a_cancelled_slot_do_not_expire(clients: Three, mongo_url: str) -> None:

@@ -84,7 +84,7 @@ class Accounts:
         """Return the token or code of the last mail, which stands in the fragment of its link."""
         body = self.scene.trap.messages[-1].get_body(("plain",))
         assert body is not None
-        link = r"^https://school\.test/board#/\w+/([0-9a-f]{64})$"
+        link = r"^https://school\.test/board#/\w+/([0-9A-Za-z-]+)$"
         lines = body.get_content().splitlines()
         [secret] = [found[1] for line in lines if (found := re.match(link, line))]
         return str(secret)

@@ -165,15 +165,18 @@ async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> N
             scene.services, booking_changes.cancel, request(slot_id, booking_id, scene.members[0])
         )
         await scene.until_entries("cancelled", "promoted")
-        await editing.cancel(scene.services, slot_id, scene.organizer.user_id)
+        await editing.cancel(
+            scene.services, slot_id, scene.organizer.user_id, reason="Eve has the flu"
+        )
         await scene.until_entries("cancelled", "promoted", "cancelled", "waitlist_ended")
     await scene.send()
     # The second member was promoted and lost the place again within a minute: that is one mail.
-    assert sorted(scene.trap.subjects) == [
-        "Does not take place: Yoga",
-        "Given back: Yoga",
-        "The waiting list has ended: Yoga",
-    ]
+    given_back, *cancelled = sorted(scene.trap.subjects, reverse=True)
+    assert (given_back, cancelled) == ("Given back: Yoga", ["Does not take place: Yoga"] * 2)
+    texts = [text_of(scene, number) for number in range(3)]
+    why = "Olga has canceled it for everyone.\n\nReason: Eve has the flu\n\nYoga\n"
+    assert [why in text for text in texts].count(True) == 2
+    assert sum("Reason" in text for text in texts) == 2
 
 
 async def test_who_waits_again_reads_nothing_of_the_end_of_the_waiting_list(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from io import StringIO
 
 from playwright.async_api import Locator, Page, expect
+from pypdf import PdfReader
 
 from tests.support.board.pages import shown
 from tests.support.board.school import (
@@ -98,6 +99,9 @@ async def invite_pupils(school: School) -> None:
     await school.click("Create the links")
     await school.page.get_by_role("heading", name="300 links").wait_for()
     await school.picture("invitations")
+    async with school.page.expect_download() as letters:
+        await school.click("Print letters (PDF)")
+    assert len(PdfReader(await (await letters.value).path()).pages) == len(CLASSES) * 7
     async with school.page.expect_download() as saved:
         await school.click("Save as CSV")
     text = (await (await saved.value).path()).read_text(encoding="utf-8-sig")
@@ -189,7 +193,7 @@ async def move_a_pupil(school: School) -> None:
     await school.page.get_by_label("Move to", exact=True).select_option(theatre)
     await school.picture("move")
     await row.get_by_role("button", name="Move", exact=True).click()
-    await row.filter(has_text=name).wait_for(state="detached")
+    await shown(school.page, "Now in Theatre").wait_for()
     await open_course(school, "Theatre")
     await shown(school.page, name).first.wait_for()
 
@@ -198,7 +202,7 @@ async def move_a_pupil(school: School) -> None:
 async def use_the_waiting_list(school: School) -> None:
     await open_course(school, "Robotics")
     line = school.page.locator("[aria-labelledby=waiting] li")
-    first = (await line.first.locator("strong").inner_text()).removeprefix("1. ")
+    first = await line.first.locator("strong").inner_text()
     await school.click("Book for somebody")
     await school.fill("Name or email address", school.late_pupil)
     await school.click("Join waiting list")

@@ -39,7 +39,8 @@ export function openSlot(part) {
   async function readOthers(slot) {
     if (!slot.campaign) return [];
     if (slot.myBooking && isSwapping) return readAll("slotsOfCampaign", { campaign: slot.campaign.id }, "slots");
-    if (slot.myBooking || (freePlaces(slot) > 0 && !slot.myWaitlistEntry)) return [];
+    const isOff = slot.status === "CANCELLED"; // then what is free at that time
+    if (!isOff && (slot.myBooking || (freePlaces(slot) > 0 && !slot.myWaitlistEntry))) return [];
     return readAll("slotsOfCampaign", { campaign: slot.campaign.id, from: slot.startTime, until: slot.endTime }, "slots");
   }
 
@@ -214,8 +215,9 @@ export function openSlot(part) {
   /** @param {any} slot @param {any} context */
   function aside(slot, context) {
     const others = (live.items ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking);
-    const swapFrom = isSwapping && slot.myBooking?.id;
-    if (!swapFrom && (slot.myBooking || !others.length)) return null;
+    const isOff = slot.status === "CANCELLED";
+    const swapFrom = isSwapping && !isOff && slot.myBooking?.id;
+    if (!swapFrom && ((slot.myBooking && !isOff) || !others.length)) return null;
     const rows = others.map((each) => slotRow(each, { ...context, swapFrom, isAside: true }));
     const help = swapFrom ? t("slot.swapHelp") : slot.myWaitlistEntry && t("slot.keepsPlace");
     return h(

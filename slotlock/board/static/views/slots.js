@@ -21,17 +21,39 @@ const LARGE_MS = 10_000;
 /** How many seconds before the opening a screen reader says so. */
 const SPOKEN_S = [600, 300, 60, 10];
 
-/** @param {string} campaignId */
-export function openSlots(campaignId) {
+/** @param {string} part the id of a campaign, with /free to see only courses with free places */
+export function openSlots(part) {
+  const [campaignId, mode] = part.split("/");
   /** @type {any} */
   let campaign = null;
   let error = "";
   let isOpened = false;
-  const filters = { text: "", free: false, forMe: false };
+  const filters = { text: "", free: mode === "free", forMe: false };
   const live = new LiveSlots(() => {
     if (campaign && !isLive()) load();
-    return readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
+    return readSlots();
   }, campaignId);
+
+  /** The courses that were cancelled, with one's own place or position. @type {any[]} */
+  let cancelled = [];
+
+  async function readSlots() {
+    const slots = await readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
+    return slots && withCancelled(slots);
+  }
+
+  /** @param {any[]} slots */
+  function withCancelled(slots) {
+    return [...slots.filter((each) => cancelled.every((other) => other.id !== each.id)), ...cancelled];
+  }
+
+  async function readCancelled() {
+    const all = me ? await readAll("cancelledSlots", { campaign: campaignId }, "slots").catch(() => null) : [];
+    if (!all) return;
+    cancelled = all.filter((each) => each.cancelledForMe);
+    live.items &&= withCancelled(live.items);
+    redraw();
+  }
 
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let again;
@@ -40,6 +62,7 @@ export function openSlots(campaignId) {
     try {
       ({ campaign } = await run("campaign", { id: campaignId }));
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
+      if (Date.parse(campaign?.opensAt) < now() && !wasThere) readCancelled(); // whoever saw the opening has none yet
     } catch (caught) {
       error = codeOf(caught);
       if (!campaign) again = setTimeout(load, READS_SPREAD_MS * (0.5 + Math.random()));
@@ -68,7 +91,10 @@ export function openSlots(campaignId) {
     });
     if ("myBooking" in change) setTimeout(() => live.load(), Math.random() * READS_SPREAD_MS); // limits of others
   });
-  const stopWatching = watchMine(() => live.load(), (id) => live.items?.find((each) => each.id === id));
+  const stopWatching = watchMine(async (isOff) => {
+    if (isOff) await readCancelled();
+    live.load();
+  }, (id) => live.items?.find((each) => each.id === id));
 
   // Countdowns and deadlines go on by the second, and nothing else asks for a frame then.
   const timer = setInterval(() => {
@@ -217,7 +243,7 @@ export function openSlots(campaignId) {
 
   /** @param {any} slot */
   function isShown(slot) {
-    const isOwn = slot.myBooking || slot.myWaitlistEntry || deciding.has(slot.id);
+    const isOwn = slot.myBooking || slot.myWaitlistEntry || slot.cancelledForMe || deciding.has(slot.id);
     if (filters.text && !`${slot.title} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
     if (isOwn) return true;
     if (filters.forMe && slot.myEligibility?.refusal && !["NOT_YET_OPEN", "SLOT_FULL", "TIME_CONFLICT"].includes(slot.myEligibility.refusal.code)) return false;

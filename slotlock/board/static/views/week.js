@@ -7,7 +7,7 @@ import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
 import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice } from "../parts.js";
 import { whereOf } from "../rows.js";
-import { opening } from "../slotstate.js";
+import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
 import { oneAtATime, readAll } from "../store.js";
 import { calendarFeed } from "./feed.js";
@@ -243,7 +243,7 @@ function meetingItem({ key, slot, booking, entry, startTime, from, to, lane, lan
   const isCancelled = slot.status === "CANCELLED";
   const quarter = (/** @type {number} */ value) => Math.round(value * 4) / 4;
   let text = t("week.booked");
-  if (isCancelled) text = t("state.cancelled");
+  if (isCancelled) text = offText(slot);
   else if (entry) text = entry.position ? t("week.waiting", { ordinal: ordinal(entry.position) }) : t("state.waitingSomewhere");
   else if (isWaiting) text = t(booking.waitedSince ? "state.offered" : "state.held", { time: timeOf(booking.heldUntil, slot.timeZone) });
   return h(

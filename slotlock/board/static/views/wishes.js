@@ -48,6 +48,7 @@ export function openWishes(campaignId) {
   let owner;
   /** @type {any} */
   let timer;
+  let sending = Promise.resolve();
 
   async function load() {
     if (!me) return;
@@ -85,15 +86,15 @@ export function openWishes(campaignId) {
     redraw();
   }
 
-  async function send() {
+  /** Send one list at a time, so that a slow one does not replace the next. */
+  const send = () => (sending = sending.then(sendLatest));
+
+  async function sendLatest() {
     if (owner !== me?.id) return;
     const sent = version;
     problem = "";
     try {
       const team = teams().find((each) => each.id === teamId);
-      const before = data.myWishes?.userIds ?? [];
-      // The wishes of a team go before others take their place. Those of one person become the team's at once.
-      if (before.length > 1 && !areSame(before, team ? membersOf(team) : [])) await run("setWishes", { campaign: campaignId, slots: [] }, owner);
       const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null }, owner);
       if (!result.code) data.myWishes = result.wishes;
       if (sent !== version) return; // a newer list follows

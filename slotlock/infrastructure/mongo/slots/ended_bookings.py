@@ -4,6 +4,7 @@ Each is a document of its own.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from bson import ObjectId
 
@@ -73,6 +74,18 @@ class EndedBookingRepository:
         booked = await self._ended_bookings.distinct("slot", query)
         waited_for = await self._ended_waitlist_entries.distinct("slot", query)
         return {SlotId(str(slot_id)) for slot_id in (*booked, *waited_for)}
+
+    @limited_listing
+    async def find_waits_ended(
+        self, slot_ids: Sequence[SlotId], user_id: UserId
+    ) -> dict[SlotId, datetime]:
+        """Return when a user last stopped waiting for these slots without getting a place."""
+        query = {
+            "slot": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]},
+            "user": ObjectId(user_id),
+        }
+        found = self._ended_waitlist_entries.find(query, ["slot", "at"], sort=[("at", ASCENDING)])
+        return {SlotId(str(each["slot"])): each["at"] async for each in found}
 
     async def page_of_slot(
         self, slot_id: SlotId, first: int, after: Position | None

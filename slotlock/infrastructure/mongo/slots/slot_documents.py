@@ -256,11 +256,13 @@ def _to_stored(name: str, value: Any) -> Any:
 
 
 def _to_cancellation(subdocument: Document) -> SlotCancellation:
-    return SlotCancellation(subdocument["at"], UserId(str(subdocument["by"])))
+    by = UserId(str(subdocument["by"]))
+    return SlotCancellation(subdocument["at"], by, subdocument.get("reason"))
 
 
 def _cancellation_to_subdocument(cancellation: SlotCancellation) -> Document:
-    return {"at": cancellation.at, "by": ObjectId(cancellation.by)}
+    reason = {} if cancellation.reason is None else {"reason": cancellation.reason}
+    return {"at": cancellation.at, "by": ObjectId(cancellation.by), **reason}
 
 
 def _to_meetings(subdocuments: Iterable[Document]) -> tuple[Meeting, ...]:

@@ -99,7 +99,7 @@ def slot(slot_id: SlotId) -> Slot:
         waitlist_capacity=12,
         waitlist_offer_minutes=15,
         choice_group="week",
-        cancellation=SlotCancellation(NOW, EVE),
+        cancellation=SlotCancellation(NOW, EVE, "the flu"),
         terms=CampaignTerms(
             CampaignId("c" * 24),
             4,

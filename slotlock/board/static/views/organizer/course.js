@@ -4,8 +4,9 @@ import { go, say, site } from "../../page.js";
 import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
-import { bones, button, failure, section } from "../../parts.js";
+import { bones, button, failure, field, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
+import { offText } from "../../slotstate.js";
 import { subscribe } from "../../socket.js";
 import { oneAtATime } from "../../store.js";
 import { commas, dayOf, shortOf, t, timeOf } from "../../text.js";
@@ -14,7 +15,7 @@ import { announcer } from "./forms/announce.js";
 import { exportButtons } from "./forms/exports.js";
 import { input } from "./forms/form.js";
 import { limitTexts } from "./forms/limits.js";
-import { slotHistory } from "./course/history.js";
+import { historyOf } from "./course/history.js";
 import { level, toggleButton, zoneNote } from "./parts.js";
 import { whenOf } from "./forms/localtime.js";
 import { mover } from "./course/move.js";
@@ -34,6 +35,7 @@ export function openCourse(part) {
   /** @type {any} */
   let form = null;
   let scope = "THIS";
+  let cancelReason = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   const load = oneAtATime(readOnce);
@@ -41,7 +43,7 @@ export function openCourse(part) {
   const people = roster(slotId, load);
   const dates = series(load);
   const moves = mover(dates.dates, load);
-  const log = slotHistory(slotId);
+  const log = historyOf({ slotId });
   const letter = announcer({ slotId });
 
   async function readOnce() {
@@ -79,7 +81,7 @@ export function openCourse(part) {
 
   /** @param {string} name of the mutation @param {string} said */
   async function change(name, said) {
-    if (await actions.run(name, name, { id: slotId, scope }, said)) await load();
+    if (await actions.run(name, name, { id: slotId, scope, ...(name === "cancelSlot" && { reason: cancelReason }) }, said)) await load();
   }
 
   async function remove() {
@@ -118,6 +120,7 @@ export function openCourse(part) {
         ),
         limits(),
       ),
+      slot.cancelReason && h("p", null, offText(slot)),
       slot.description && h("p", { class: "text" }, slot.description),
     ];
   }
@@ -177,6 +180,10 @@ export function openCourse(part) {
           question,
           t("course.cancelYes"),
           () => change("cancelSlot", t("course.cancelled")),
+          "final",
+          field("reason", t("slotForm.cancelReason"), { maxlength: 200, oninput: (/** @type {any} */ event) => {
+            cancelReason = event.target.value;
+          } }, "", t("course.reasonHelp")),
         ),
         slot.remaining === slot.capacity && actions.askingButton(
           "deleteSlot",

@@ -3,6 +3,7 @@
 import { now } from "../../clock.js";
 import { run } from "../../client.js";
 import { number, sentences, t } from "../../text.js";
+import { groupsOfNobody, readGroups } from "./forms/groups.js";
 import { whenOf } from "./forms/localtime.js";
 
 /**
@@ -23,12 +24,12 @@ function check(kind, text, ...helps) {
  * @returns {Promise<Check[]>}
  */
 export async function readChecks(campaign, slots, zone) {
-  const found = (await run("campaignReadiness", { id: campaign.id })).campaignReadiness;
+  const [found] = await Promise.all([run("campaignReadiness", { id: campaign.id }).then((each) => each.campaignReadiness), readGroups(campaign)]);
   if (!found) return [];
   const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
   if (isOpen && Date.parse(campaign.closesAt) <= now()) return [];
   const before = isOpen ? [] : [placesCheck(slots, found), tooFewCheck(campaign, found), opensCheck(campaign, zone), pastCheck(found)];
-  return [...before, ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone)].filter((each) => each !== null);
+  return [...before, groupsCheck(campaign), ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone)].filter((each) => each !== null);
 }
 
 /** Return how many courses there are: the dates of a series are one. @param {any[]} slots */
@@ -76,6 +77,13 @@ function opensCheck({ opensAt, closesAt }, zone) {
   if (Date.parse(closesAt) <= now()) return check("bad", t("check.closed", { time: closes }), help);
   if (Date.parse(opensAt) <= now()) return check("late", t("check.opensAtOnce", { time: opens }), help);
   return check("good", t("orga.times", { opens, closes }));
+}
+
+/** @param {any} campaign @returns {Check | null} */
+function groupsCheck({ eligibleGroups }) {
+  const names = groupsOfNobody(eligibleGroups.flat());
+  if (!names.length) return null;
+  return check("bad", t("check.groupsOfNobody", { count: names.length, groups: names.join(", ") }), [t("check.changeGroups"), "settings"]);
 }
 
 /** @param {any} found @returns {Check[]} */

@@ -52,6 +52,13 @@ export function focusKey(key, inside = "") {
   requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${key}"]${inside}`))?.focus());
 }
 
+/** Focus an element once the page is drawn, if the button that was clicked is gone. @param {string} [id] */
+export function focusAfter(id = "main") {
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    if (document.activeElement === document.body) document.getElementById(id)?.focus({ preventScroll: true });
+  }));
+}
+
 /** The actions of a view: at most one runs, and each problem is kept with the key of its action. */
 export class Actions {
   owner = me?.id;
@@ -106,8 +113,9 @@ export class Actions {
    * @param {string} label of the button that does it
    * @param {() => any} action
    * @param {string} [kind] of the button
+   * @param {any} [more] to enter before
    */
-  askingButton(key, content, question, label, action, kind = "final") {
+  askingButton(key, content, question, label, action, kind = "final", more = null) {
     /** @param {string} asking @param {string} next the key of what gets the focus */
     const ask = (asking, next) => () => {
       this.asking = asking;
@@ -121,6 +129,7 @@ export class Actions {
       { class: "notice stop asking", "data-key": `asking ${key}`, role: "group", "aria-label": question },
       icon("warning"),
       h("p", null, question),
+      more,
       h(
         "div",
         { class: "row" },

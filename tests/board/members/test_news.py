@@ -1,0 +1,132 @@
+"""News of a member's places in a real browser: seen, said once, and in the title of the page."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.support.board.pages import Board, Course, Student, shown
+from tests.support.clients.booking_client import BookingClient
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NOTE_SAYINGS = """globalThis.sayings = [];
+new MutationObserver(() => {
+  const said = document.getElementById("status")?.textContent;
+  if (said && said !== sayings.at(-1)) sayings.push(said);
+}).observe(document, { childList: true, subtree: true });"""
+REASON = "Ms Wren has the flu <b>"
+CANCEL = """mutation($slot: ID!, $reason: String) {
+  cancelSlot(slotId: $slot, reason: $reason) { __typename }
+}"""
+
+
+async def watch(board: Board, student: Student, address: str) -> Page:
+    """Open a page that notes what it says, once it is live."""
+    page = await board.open(await board.context(student), address, NOTE_SAYINGS)
+    await page.locator(".live:not(.stale)").wait_for()
+    return page
+
+
+async def add_course(board: Board, course: Course, title: str, **fields: object) -> Course:
+    """Add another course to the campaign, two days after the first one."""
+    day = datetime.now(UTC) + timedelta(days=9)
+    times = {"startTime": day.isoformat(), "endTime": (day + timedelta(hours=1)).isoformat()}
+    slot = {"title": title, "capacity": 2, **times, **fields}
+    slot_id = await board.organizer.add_slot(campaignId=course.campaign_id, **slot)
+    return Course(course.campaign_id, slot_id)
+
+
+async def cancel(organizer: BookingClient, course: Course) -> None:
+    """Cancel a course for a reason."""
+    await organizer.execute(CANCEL, slot=course.slot_id, reason=REASON)
+
+
+async def test_a_promotion_is_seen_said_once_and_in_the_title(board: Board) -> None:
+    student, first = await board.student(), await board.student("Jonas")
+    course = await board.course(capacity=1, waitlistCapacity=5)
+    await first.book_slot(course.slot_id)
+    await student.join(course.slot_id)
+    page = await watch(board, student, course.address)
+    await course.row(page, "waiting").wait_for()
+    await first.cancel_booking((await first.fetch_slot(course.slot_id))["myBooking"]["id"])
+    news = "You moved up: Chess is yours"
+    await shown(page, news).wait_for()
+    await course.row(page, "yours").wait_for()
+    await expect(page.locator("#status")).to_have_text(news)
+    assert (await page.title()).startswith(f"{news} · ")
+    assert await page.evaluate("sayings") == [news]
+    await page.get_by_role("button", name="Hide").click()
+    await shown(page, news).wait_for(state="detached")
+    assert news not in await page.title()
+
+
+async def test_a_cancellation_says_why_and_what_is_free_and_its_row_stays(board: Board) -> None:
+    owner, waiting, other = [await board.student(name) for name in ("Mia", "Jonas", "Ada")]
+    course = await board.course(capacity=1, waitlistCapacity=5)
+    free = await add_course(board, course, "Go")
+    await owner.book_slot(course.slot_id)
+    await waiting.join(course.slot_id)
+    # One of them looks at her week, one at the list.
+    week = await watch(board, owner, "#/week")
+    listed = await watch(board, waiting, course.address)
+    await course.row(listed, "waiting").wait_for()
+    await cancel(board.organizer, course)
+    off = f"Chess does not take place: {REASON}"
+    for page in (week, listed):
+        await shown(page, off).wait_for()
+        said = f"{off}. 1 course still has places."
+        await expect(page.locator("#status")).to_have_text(said)
+        assert await page.evaluate("sayings") == [said]
+    await week.get_by_role("button", name="See courses").click()
+    await free.button(week).wait_for()
+    assert await week.get_by_label("Free places").is_checked()
+    for page in (week, listed):
+        await page.reload()
+        await expect(course.row(page, "ended").locator("s")).to_have_text("Chess")
+        await expect(course.row(page)).to_contain_text(f"Does not take place: {REASON}")
+    others = await board.visit(other, course)
+    await free.row(others).wait_for()
+    await others.locator(".live:not(.stale)").wait_for()
+    await expect(course.row(others)).to_have_count(0)
+
+
+async def test_the_page_of_a_cancelled_course_shows_what_is_free_at_that_time(board: Board) -> None:
+    student = await board.student()
+    day = datetime.now(UTC) + timedelta(days=2)
+    times: Any = {"startTime": day.isoformat(), "endTime": (day + timedelta(hours=1)).isoformat()}
+    course = await board.course(**times)
+    free = await add_course(board, course, "Go", **times)
+    later = await add_course(board, course, "Judo")
+    await student.book_slot(course.slot_id)
+    page = await watch(board, student, f"#/slot/{course.slot_id}")
+    await cancel(board.organizer, course)
+    await free.button(page).click()
+    await expect(page.locator("#status")).to_have_text("Go is yours.")
+    assert await later.row(page).count() == 0
+
+
+async def test_who_is_moved_by_an_organizer_reads_where_to(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    other = await add_course(board, course, "Go")
+    booked = (await student.book_slot(course.slot_id))["booking"]
+    page = await watch(board, student, course.address)
+    await board.organizer.move(booked["id"], other.slot_id)
+    news = "You were moved: Go is yours now"
+    await shown(page, news).wait_for()
+    await other.row(page, "yours").wait_for()
+    await expect(page.locator("#status")).to_have_text(news)
+    assert await page.evaluate("sayings") == [news]
+
+
+async def test_an_organizer_enters_why_a_course_is_cancelled(board: Board) -> None:
+    course = await board.course()
+    colleague = await board.colleague("Olga")
+    page = await board.open(await board.context(colleague), f"#/course/{course.slot_id}")
+    await page.get_by_role("button", name="Cancel the course").click()
+    await page.get_by_label("Reason").fill(REASON)
+    await page.get_by_role("button", name="It does not take place").click()
+    await shown(page, f"Does not take place: {REASON}").wait_for()
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator("ol.log")).to_contain_text(f"→ {REASON}")
