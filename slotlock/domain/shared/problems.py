@@ -33,8 +33,7 @@ class ProblemCode(Enum):
         "This password is too easy to guess. Please use another one, such as several words."
     )
     PASSWORD_CONTAINS_NAME = (
-        "The password must not contain the name, the email address or the user name, or "
-        "'slotlock'."
+        "The password must not contain the name, the email address or the user name, or 'slotlock'."
     )
     INVALID_LANGUAGE = "This is not a language tag such as de or en-GB."
     USER_IS_BANNED = "The user is banned."
