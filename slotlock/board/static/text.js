@@ -1,6 +1,7 @@
 // @ts-check
 /** The texts of a language, and dates, times and counts as that language writes them. */
 import { now } from "./clock.js";
+import { site } from "./page.js";
 import { local } from "./storage.js";
 
 export const LANGUAGES = { en: "English", de: "Deutsch", zh: "中文" };
@@ -199,9 +200,15 @@ export function ordinal(value) {
 /** The zone of the browser. */
 export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Return in which zone times are shown. @param {string} zone */
-export function zoneText(zone) {
-  return t("zone", { zone: zone.replace(/_/g, " ") });
+/** The zone of the site, where it has one: of a place on the earth. */
+export const schoolZone = site.timeZone && site.timeZone !== "UTC" ? site.timeZone : deviceZone;
+
+/** Return in which zone times are shown, and how far the clock of the device is from it. @param {string} zone @param {Date} at */
+export function zoneText(zone, at) {
+  const days = dateKey(at, deviceZone).localeCompare(dateKey(at, zone));
+  const hours = 24 * days + hoursOf(at, deviceZone) - hoursOf(at, zone);
+  const difference = hours && t(hours > 0 ? "zone.ahead" : "zone.behind", { hours: number(Math.abs(hours)) });
+  return t("zone", { zone: zone.replace(/_/g, " ") }) + (difference || "");
 }
 
 /** Return the time until an instant as m:ss or h:mm:ss; never negative. @param {number} ms */
