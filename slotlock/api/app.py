@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TypedDict
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -25,6 +27,7 @@ from slotlock.api.server.garbage_collection import frozen_objects
 from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import Settings
 from slotlock.auth.providers.provider import Provider
+from slotlock.graphql.core.errors import INTERNAL_MESSAGE
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.telemetry import buffered_metrics
 
@@ -76,7 +79,7 @@ def build_app(
             *http_routes(settings, development=development, providers=files.providers),
         ],
         lifespan=lifespan,
-        exception_handlers={404: _not_found, 405: _method_not_allowed},
+        exception_handlers={404: _not_found, 405: _method_not_allowed, 500: _failed},
     )
     # Behind a proxy, a redirect could send a token without TLS to the host of the Host header.
     app.router.redirect_slashes = False
@@ -95,6 +98,7 @@ def http_routes(
     return [
         Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
         Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
+        Route("/users/letters", _StateEndpoint(lambda state: state.letters)),
         Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
         Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
         Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),
@@ -127,7 +131,7 @@ def _board_routes(
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
     if not settings.allowed_origins:
         return app
-    return CORSMiddleware(
+    return _Cors(
         app,
         allow_origin_regex=origins_pattern(settings.allowed_origins),
         allow_methods=["GET", "HEAD", "POST"],
@@ -145,6 +149,20 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         ],
         max_age=7200,  # the most that Chromium accepts
     )
+
+
+class _Cors(CORSMiddleware):
+    """Gives the refusal of a preflight the body of all errors."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """Return the response to `OPTIONS`."""
+        response = super().preflight_response(request_headers)
+        if response.status_code < HTTPStatus.BAD_REQUEST:
+            return response
+        refusal = to_response(HttpError(response.status_code, bytes(response.body).decode()))
+        headers = response.headers.items()
+        refusal.headers.update({k: v for k, v in headers if not k.startswith("content-")})
+        return refusal
 
 
 class _GraphQLFirst:
@@ -203,6 +221,10 @@ def _start(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
 
 async def _not_found(request: Request, error: Exception) -> Response:
     return to_response(HttpError(404, "There is nothing here."))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return to_response(HttpError(500, INTERNAL_MESSAGE))
 
 
 async def _method_not_allowed(request: Request, error: Exception) -> Response:

@@ -30,6 +30,7 @@ from slotlock.api.endpoints.unsubscribe_endpoint import UnsubscribeEndpoint
 from slotlock.api.endpoints.user_file_endpoints import import_endpoint, invitations_endpoint
 from slotlock.api.exports.export_builder import ExportBuilder
 from slotlock.api.exports.export_endpoint import ExportLinkEndpoint, Exports, exports_endpoint
+from slotlock.api.exports.letters_endpoint import Letters, letters_endpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import ADMIN_NAME, Settings, SettingsError, env_name
@@ -75,6 +76,7 @@ class AppState:
     graphql_websocket: WebSocketEndpoint
     user_import: OrganizerEndpoint
     user_invitations: OrganizerEndpoint
+    letters: OrganizerEndpoint
     personal_data: PersonalDataEndpoint
     exports: OrganizerEndpoint
     export_links: ExportLinkEndpoint
@@ -167,7 +169,10 @@ async def open_app_state(
             else None,
         )
         stack.enter_context(graceful_shutdown(shutdown))
-        exports = Exports(services, ExportBuilder(settings.mongo_url or "", backend.clock.now))
+        builder = ExportBuilder(settings.mongo_url or "", backend.clock.now)
+        exports = Exports(services, builder)
+        site = site_of(settings, development=development)
+        letters = Letters(site, settings.locale, settings.time_zone, builder)
         yield AppState(
             graphql_server=graphql_server,
             graphql_http=HttpEndpoint(
@@ -177,7 +182,10 @@ async def open_app_state(
                 graphql_server, origins_pattern(settings.allowed_origins)
             ),
             user_import=import_endpoint(auth, limits),
-            user_invitations=invitations_endpoint(auth, limits),
+            user_invitations=invitations_endpoint(
+                auth, limits, board_url(settings, development=development)
+            ),
+            letters=letters_endpoint(auth, limits, letters),
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),

@@ -1,5 +1,8 @@
 """Tokens with which users set a password: invitations to a first one, and resets.
 
+Those that somebody creates for others are codes (`tokens.py`). Those of a command are
+long, as it has no key, and so are those that only a mail has.
+
 A reset by mail follows the Forgot Password Cheat Sheet of OWASP. Its request has the same response
 at the same time, and causes the same commands, whether or not there is an account.
 """
@@ -27,7 +30,7 @@ from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.sessions import SignedInSession, open_session
-from slotlock.auth.tokens import hash_token
+from slotlock.auth.tokens import hash_token, new_code, stored_hashes
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.notifications.mail_kinds import (
@@ -40,7 +43,6 @@ from slotlock.domain.notifications.mail_kinds import (
 from slotlock.domain.notifications.outbox import OutboxEntry, OutboxState
 from slotlock.domain.shared.declare import outcome, refusal, shown
 from slotlock.domain.shared.problems import ProblemCode
-from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME, normalize_login_name
@@ -187,9 +189,9 @@ async def _invite_users(
 ) -> list[PasswordInvitation]:
     now = auth.now()
     expires_at = now + INVITATION_TTL
-    # Hexadecimal, because spreadsheets never read it as a formula.
-    tokens = {user.id: secrets.token_hex(TOKEN_BYTES) for user in users}
-    hashes = {hash_token(tokens[user.id]): user for user in users}
+    created = {user.id: _new_token(auth, is_code=caller is not None) for user in users}
+    tokens = {user_id: token for user_id, (token, _) in created.items()}
+    hashes = {created[user.id][1]: user for user in users}
     note = _invitation_note(group, users, caller.user_id if caller else None, now)
     mails = {
         hash_: invitation_mail(user, tokens[user.id], expires_at, now, caller)
@@ -211,6 +213,14 @@ async def _invite_users(
         for hash_, user in hashes.items()
         if user.id in invited_ids
     ]
+
+
+def _new_token(auth: Auth, *, is_code: bool) -> tuple[str, str]:
+    """Return a token, which spreadsheets never read as a formula or a number, and its hash."""
+    if is_code:
+        return new_code(auth.tokens)
+    token = secrets.token_hex(TOKEN_BYTES)
+    return token, hash_token(token)
 
 
 def invitation_mail(
@@ -250,11 +260,9 @@ async def create_password_reset(
     The old password and the sessions stay valid until then. Return None for a banned user.
     `by` is the admin; None for the command line.
     """
-    now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
-    expires_at = now + RESET_TTL
-    if not await auth.repositories.invitations.save_reset(
-        user.id, hash_token(token), expires_at, by, now
-    ):
+    now, expires_at = auth.now(), auth.now() + RESET_TTL
+    token, hash_ = _new_token(auth, is_code=by is not None)
+    if not await auth.repositories.invitations.save_reset(user.id, hash_, expires_at, by, now):
         return None
     return PasswordInvitation(user, token, expires_at)
 
@@ -337,8 +345,16 @@ def _reset_mail(user: User | None, delay: timedelta, now: datetime) -> MailedRes
 
 async def find_owner(auth: Auth, token: str) -> User | None:
     """Return the user whose password a token sets; None if it is not valid."""
-    user = await auth.repositories.invitations.find(hash_token(strip_blanks(token)), auth.now())
-    return None if user is None or user.banned else user
+    found = await _find(auth, token)
+    return None if found is None or found[0].banned else found[0]
+
+
+async def _find(auth: Auth, token: str) -> tuple[User, str] | None:
+    """Return the user of a token, and what is stored of it."""
+    for hash_ in stored_hashes(auth.tokens, token):
+        if user := await auth.repositories.invitations.find(hash_, auth.now()):
+            return user, hash_
+    return None
 
 
 @busy_if_overloaded
@@ -391,11 +407,12 @@ async def reset_password(
     return PasswordReset(redeemed.ended.sessions, redeemed.ended.sign_ins)
 
 
-async def _find_owner_for(auth: Auth, token: str, password: str) -> User | TokenRefusal:
-    """Return the user of a token who may set this password."""
-    user = await auth.repositories.invitations.find(hash_token(strip_blanks(token)), auth.now())
-    if user is None:
+async def _find_owner_for(auth: Auth, token: str, password: str) -> tuple[User, str] | TokenRefusal:
+    """Return the user of a token who may set this password, and what is stored of the token."""
+    found = await _find(auth, token)
+    if found is None:
         return InvalidInvitation()
+    user, _ = found
     if user.banned:
         return Banned()
     if auth.registration is Registration.CLOSED and not user.has_password:
@@ -404,7 +421,7 @@ async def _find_owner_for(auth: Auth, token: str, password: str) -> User | Token
         return PasswordSignInOff()
     if problem := validate_password(password, user.name, user.login_name):
         return InvalidInput((FieldProblem("password", problem),))
-    return user
+    return found
 
 
 @value_object
@@ -425,13 +442,14 @@ async def _redeem(
     end_calendar_feed: bool,
     retain_sign_ins: bool,
 ) -> _Redeemed | TokenRefusal:
-    owner = await _find_owner_for(auth, token, password)
-    if not isinstance(owner, User):
-        return owner
+    found = await _find_owner_for(auth, token, password)
+    if not isinstance(found, tuple):
+        return found
+    owner, token_hash = found
     async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
         password_hash = await auth.password_hasher.hash(password)
         redeemed = await auth.repositories.invitations.redeem(
-            hash_token(strip_blanks(token)),
+            token_hash,
             password_hash,
             auth.now(),
             end_calendar_feed=end_calendar_feed,

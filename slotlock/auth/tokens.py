@@ -9,6 +9,7 @@ import hmac
 import json
 import re
 import secrets
+import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -88,13 +89,17 @@ class TokenSigner:
 
     def authentication_code(self, purpose: str, message: bytes) -> bytes:
         """Return 32 bytes that prove that this server issued the message for the purpose."""
-        return _authentication_code(self._keys[0], purpose, message)
+        return self.authentication_codes(purpose, message)[0]
+
+    def authentication_codes(self, purpose: str, message: bytes) -> list[bytes]:
+        """Return the codes of a message under all keys."""
+        return [_authentication_code(key, purpose, message) for key in self._keys]
 
     def is_authentic(self, purpose: str, message: bytes, code: bytes) -> bool:
         """Return whether these are the first bytes of the message's code, under any of the keys."""
         return any(
-            hmac.compare_digest(_authentication_code(key, purpose, message)[: len(code)], code)
-            for key in self._keys
+            hmac.compare_digest(each[: len(code)], code)
+            for each in self.authentication_codes(purpose, message)
         )
 
     def verify(self, kind: TokenKind, encoded_token: str, now: datetime) -> TokenClaims:
@@ -175,6 +180,41 @@ def _to_time(seconds: object) -> datetime:
 def hash_token(token: str) -> str:
     """Return the SHA-256 of a token; a random token needs no salt and no slow hash."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+# Codes that set a password, short enough for a child to type from a letter: 7KQ4-M9XT-2HFW. The
+# digits are those of Crockford's base32: no two look alike, and a reader may take O for 0, and I or
+# L for 1. A code has 60 random bits, which nobody guesses over the network. From a plain hash,
+# somebody who reads the database could find it within a day (docs/decisions/0075).
+CODE_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+CODE_LENGTH, GROUP_LENGTH = 12, 4
+CODE_PURPOSE = "invitation code"
+# Of a code as somebody types it, with blanks and dashes.
+MAX_TYPED_CODE = 40
+_READ_AS = str.maketrans("OIL", "011")
+
+
+def new_code(tokens: TokenSigner) -> tuple[str, str]:
+    """Return a code and what is stored of it."""
+    digits = "".join(secrets.choice(CODE_DIGITS) for _ in range(CODE_LENGTH))
+    groups = (digits[at : at + GROUP_LENGTH] for at in range(0, CODE_LENGTH, GROUP_LENGTH))
+    return "-".join(groups), tokens.authentication_code(CODE_PURPOSE, digits.encode()).hex()
+
+
+def stored_hashes(tokens: TokenSigner, token: str) -> list[str]:
+    """Return what is stored of a token that somebody typed or pasted: for a code, one by key."""
+    if code := _parse_code(token):
+        return [each.hex() for each in tokens.authentication_codes(CODE_PURPOSE, code.encode())]
+    return [hash_token(strip_blanks(token))]
+
+
+def _parse_code(typed: str) -> str | None:
+    """Return the digits of a code, or None."""
+    if len(typed) > MAX_TYPED_CODE:
+        return None
+    letters = filter(str.isalnum, unicodedata.normalize("NFKC", typed).upper())
+    code = "".join(letters).translate(_READ_AS)
+    return code if len(code) == CODE_LENGTH and set(code) <= set(CODE_DIGITS) else None
 
 
 UNSUBSCRIBE_PURPOSE = "unsubscribe"

@@ -6,7 +6,7 @@ import sys
 
 from slotlock.api.app import build_app
 from slotlock.api.app_state import check_admin_password, read_files
-from slotlock.api.listener import base_url, bind
+from slotlock.api.listener import listen
 from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.settings import Settings, read_settings, require
 from slotlock.api.telemetry.traces import check_tracing
@@ -20,11 +20,11 @@ log = logging.getLogger("slotlock")
 def serve_alone() -> int:
     """Serve from this process until a signal, and return the exit code."""
     settings = _checked_settings()
-    with bind(settings.host, settings.port) as bound:
-        address = base_url(settings)
+    listener, address = listen(settings)
+    with listener:
         app = build_app(settings, development=False)
         config = uvicorn_config(settings, app)
-        started = serve(config, bound, lambda: print(f"listening on {address}"))
+        started = serve(config, listener, lambda: print(f"listening on {address}"))
     return _exit_code(started=started)
 
 
@@ -35,11 +35,11 @@ def serve_together(process_count: int) -> int:
     from slotlock.cli.supervisor import serve_from_processes
 
     settings = _checked_settings()
-    with bind(settings.host, settings.port) as bound:
-        address = f"{base_url(settings)} with {process_count} server processes"
-        print(f"listening on {address}", flush=True)
+    listener, address = listen(settings)
+    with listener:
+        print(f"listening on {address} with {process_count} server processes", flush=True)
         app = build_app(settings, development=False, process_count=process_count)
-        started = serve_from_processes(settings, bound, app, process_count)
+        started = serve_from_processes(settings, listener, app, process_count)
     return _exit_code(started=started)
 
 

@@ -1,16 +1,18 @@
 """Commands for files of users: import some of them, or sync the accounts with a file of all."""
 
+import json
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from slotlock.api.endpoints.user_file_endpoints import import_report, registered_report
 from slotlock.auth.admin.user_import import TooManyGone, import_users, sync_users
 from slotlock.auth.container import Auth
 from slotlock.cli.deployment import CommandError
 from slotlock.cli.users import with_auth
 from slotlock.domain.users.import_choices import INVALID_CHOICES, Choice, Choices, parse_choices
-from slotlock.domain.users.import_file import MAX_FILE_BYTES, parse_user_file
+from slotlock.domain.users.import_file import MAX_FILE_BYTES, UserFile, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,
     ImportPlan,
@@ -20,8 +22,10 @@ from slotlock.domain.users.import_plan import (
 )
 from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile, LineProblem
 from slotlock.domain.users.user import User, UserId
+from slotlock.graphql.times import format_time
 
 SHOWN_LINES = 10
+Bookings = dict[UserId, list[tuple[datetime, str]]]
 KINDS = {"claimed": Choice.CLAIM, "vouched for": Choice.VOUCH, "changed": None}
 DRY_RUN = "this was a dry run; --apply makes these changes"
 LEAVERS = (
@@ -57,6 +61,8 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
     outcome = await import_users(auth, body, dry_run=not args.apply, choices=_choices(args))
     if isinstance(outcome, InvalidUserFile | ImportBusy | ImportTooLarge):
         raise CommandError(_refusal_text(outcome))
+    if args.json:
+        return json.dumps(import_report(outcome), indent=2)
     counts = f"{outcome.created} created, {outcome.updated} updated, {outcome.unchanged} unchanged"
     if outcome.claimed:
         counts += f", {outcome.claimed} claimed"
@@ -92,6 +98,8 @@ async def _sync_users(auth: Auth, args: Namespace) -> str:
     membership = outcome.membership
     gone = membership.gone if membership else ()
     bookings = await auth.repositories.user_imports.find_future_bookings(gone, auth.now())
+    if args.json:
+        return json.dumps(_sync_report(outcome, file, bookings, args), indent=2)
     lines = [*_plan_lines(outcome, bookings), _summary(outcome)]
     lines += _warnings(outcome.self_registered, file.ignored_columns)
     if not args.apply:
@@ -102,9 +110,38 @@ async def _sync_users(auth: Auth, args: Namespace) -> str:
     return "\n".join(lines)
 
 
-def _plan_lines(
-    plan: ImportPlan, bookings: dict[UserId, list[tuple[datetime, str]]]
-) -> Iterator[str]:
+def _sync_report(
+    plan: ImportPlan, file: UserFile, bookings: Bookings, args: Namespace
+) -> dict[str, object]:
+    """Return the JSON of a sync, with all accounts by their login names."""
+    membership, updates = plan.membership, plan.updated
+    gone = membership.gone if membership else ()
+    return {
+        "dryRun": not args.apply,
+        "created": [each.login_name for each in plan.created],
+        "updated": [each.before.login_name for each in updates if each.choice is None],
+        "unchanged": plan.unchanged,
+        "claimed": [each.before.login_name for each in updates if each.is_claim],
+        "vouchedFor": [each.before.login_name for each in updates if each.choice is Choice.VOUCH],
+        "returned": [each.login_name for each in membership.returned] if membership else [],
+        "gone": [
+            {
+                "login": user.login_name,
+                "bookings": [
+                    {"startTime": format_time(start), "title": title}
+                    for start, title in bookings.get(user.id, [])
+                ],
+            }
+            for user in gone
+        ],
+        "bansGone": args.gone == "ban",
+        "exceedsGoneLimit": bool(membership and membership.exceeds(args.gone_limit)),
+        "selfRegistered": registered_report(plan.self_registered),
+        "ignoredColumns": list(file.ignored_columns),
+    }
+
+
+def _plan_lines(plan: ImportPlan, bookings: Bookings) -> Iterator[str]:
     """Yield the first accounts of each kind, and all that are gone and have bookings."""
     yield from _shown(
         "new", [_cells(each.login_name, each.name, each.groups) for each in plan.created]

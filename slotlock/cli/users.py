@@ -10,7 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from slotlock.api.endpoints.csv_files import invitation_csv_lines
+from slotlock.api.endpoints.csv_files import (
+    INVITATION_VIEW,
+    PRINTED_COLUMNS,
+    invitation_csv_lines,
+)
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
 from slotlock.auth.accounts import EmailTaken
@@ -206,7 +210,7 @@ def _page(settings: Settings, args: Namespace) -> str:
         raise CommandError("SLOTLOCK_PUBLIC_URL is not set, with which links begin")
     if not settings.board:
         raise CommandError("SLOTLOCK_BOARD is off: --page names the page of a client of your own")
-    return f"{address}/board#/invitation/"
+    return f"{address}/board{INVITATION_VIEW}"
 
 
 def invite_users(args: Namespace) -> None:
@@ -224,7 +228,8 @@ def invite_users(args: Namespace) -> None:
             for each in similar_groups([group], known):
                 print(f"perhaps one group: {', '.join(each)}", file=sys.stderr)
         invitations = invite(auth, group, tuple(Role))
-        async for line in invitation_csv_lines(invitations, args.separator, page):
+        lines = invitation_csv_lines(invitations, args.separator, page, PRINTED_COLUMNS)
+        async for line in lines:
             # UTF-8 and the line ends of CSV, whatever the terminal has.
             sys.stdout.buffer.write(line.encode())
             sys.stdout.buffer.flush()

@@ -16,8 +16,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from slotlock.api.endpoints.responses import to_response
 from slotlock.api.middleware.response_headers import page_policy
 from slotlock.domain.shared.value_object import value_object
+from slotlock.graphql.transport.http_messages import HttpError
 
 MAX_MAILS = 500
 MAX_MAIL_BYTES = 10_000_000
@@ -117,7 +119,7 @@ def _is_local(request: Request) -> bool:
 
 
 def _not_found() -> Response:
-    return PlainTextResponse("There is no such mail.", status_code=404)
+    return to_response(HttpError(404, "There is no such mail."))
 
 
 def _page(catcher: MailCatcher) -> str:

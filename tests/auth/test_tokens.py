@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,12 +16,16 @@ import pytest
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import (
     AUDIENCE,
+    CODE_DIGITS,
     ISSUED_AT_LEEWAY,
     ISSUER,
     MAX_TOKEN_LENGTH,
     BadTokenError,
     TokenClaims,
     TokenSigner,
+    hash_token,
+    new_code,
+    stored_hashes,
 )
 from slotlock.domain.users.user import UserId
 from tests.support.apps.processes import SECRET, AppProcess
@@ -30,6 +35,7 @@ from tests.support.stores.users import auth_for_database, insert_user
 OLD_SECRET = "a key that used to sign, of more than 32 bytes"
 NOW = datetime.now(UTC).replace(microsecond=0)
 TOKEN = TokenClaims(UserId("0" * 24), "s" * 22, "i" * 22, NOW + timedelta(minutes=15))
+SIGNER = TokenSigner([SECRET])
 HEADER = {"alg": "HS256", "typ": "JWT"}
 PUBLIC_KEY = (
     "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAK\n-----END PUBLIC KEY-----"
@@ -233,3 +239,40 @@ async def test_an_odd_token_of_an_open_session_is_unauthenticated_and_logs_no_er
             client.token = sign(HEADER, {**claims, claim: value})
             assert await client.error_code("{ me { id } }") == "UNAUTHENTICATED"
     assert app.log.count(" ERROR ") == errors_before
+
+
+def test_a_code_has_sixty_random_bits_in_groups_that_can_be_read_aloud() -> None:
+    codes = {new_code(SIGNER)[0] for _ in range(1000)}
+    assert len(codes) == 1000
+    assert all(
+        re.fullmatch(rf"(?:[{CODE_DIGITS}]{{4}}-){{2}}[{CODE_DIGITS}]{{4}}", each) for each in codes
+    )
+    assert len(CODE_DIGITS) == 32
+    assert not set(CODE_DIGITS) & set("ILOU")
+    assert set("".join(codes)) == {*CODE_DIGITS, "-"}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["7K0A-M1XT-1HFW", "7k0am1xt1hfw", " 7K0A M1XT 1HFW\n", "7KOA-MIXT-LHFW",
+     "7koa\u2013mixt\u2013lhfw", "\uff17\uff2b\uff10\uff21-M1XT-1HFW"],
+)  # fmt: skip
+def test_a_code_is_found_however_it_is_typed(typed: str) -> None:
+    assert stored_hashes(SIGNER, typed) == stored_hashes(SIGNER, "7K0A-M1XT-1HFW")
+
+
+@pytest.mark.parametrize("typed", ["7K0A-M1XT-1HF", "7K0A-M1XT-1HFWW", "7KUA-M1XT-1HFW", "é" * 12])
+def test_what_is_no_code_is_not_taken_for_another_one(typed: str) -> None:
+    assert stored_hashes(SIGNER, typed) == [hash_token(typed)]
+
+
+def test_nobody_finds_a_code_from_what_is_stored_without_the_key() -> None:
+    code, stored = new_code(SIGNER)
+    assert stored not in (hash_token(code), hash_token(code.replace("-", "")))
+    assert stored_hashes(SIGNER, code) == [stored]
+    assert stored not in stored_hashes(TokenSigner([OLD_SECRET]), code)
+
+
+def test_a_code_outlives_a_rotation_of_the_key() -> None:
+    code, stored = new_code(SIGNER)
+    assert stored in stored_hashes(TokenSigner([OLD_SECRET, SECRET]), code)

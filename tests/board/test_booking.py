@@ -18,6 +18,7 @@ from tests.support.board.pages import (
     change_script,
     lose_first_answer,
     sent_keys,
+    serve_sources,
     shown,
 )
 from tests.support.stores.users import new_email
@@ -33,6 +34,57 @@ new MutationObserver(() => {
   const said = document.getElementById("status")?.textContent;
   if (said && said !== sayings.at(-1)) sayings.push(said);
 }).observe(document, { childList: true, subtree: true });"""
+
+
+SAY = """async (language) => {
+  const text = await import("/board/sources/text.js");
+  const { chooseLanguage, durationOf, problemText, t, zoneText } = text;
+  await chooseLanguage(language);
+  await text.loadTextsOfOrganizers();
+  const values = [{ name: "time", value: "2031-05-05 15:00:00 Europe/Berlin" }];
+  return [
+    t("account.invitation", { by: "王老师", name: "象棋 二班" }),
+    t("account.invitation", { by: "Ms Lee", name: "Chess" }),
+    t("state.waitingCount", { count: 1 }),
+    t("slotForm.weeks", { count: 1 }),
+    t("refusal.BANNED"),
+    t("open.in", { time: durationOf(70 / 60) }),
+    zoneText("Europe/Berlin"),
+    problemText({ code: "IN_PAST", values }),
+  ];
+}"""
+SAID = {
+    "en": [
+        "王老师 invites you to the team 象棋 二班.",
+        "Ms Lee invites you to the team Chess.",
+        " · 1 waiting",
+        "Every week",
+        "This account is blocked. Ask slotlock.",
+        "Opens in 1 minute and 10 seconds",
+        "Time zone: Central European Time",
+        "This lies in the past: Monday, May 5, 2031, 15:00.",
+    ],
+    "de": [
+        "王老师 lädt dich in das Team 象棋 二班 ein.",
+        "Ms Lee lädt dich in das Team Chess ein.",
+        " · 1 wartet",
+        "Jede Woche",
+        "Dieses Konto ist gesperrt. Bitte bei slotlock fragen.",
+        "Öffnet in 1 Minute und 10 Sekunden",
+        "Zeitzone: Mitteleuropäische Zeit",
+        "Das liegt in der Vergangenheit: Montag, 5. Mai 2031, 15:00 Uhr.",
+    ],
+    "zh": [
+        "王老师邀请你加入团队“象棋 二班”。",
+        "Ms Lee 邀请你加入团队“Chess”。",
+        " · 1 人候补",
+        "每周",
+        "这个账号已停用，请联系 slotlock。",  # noqa: RUF001
+        "1分钟和10秒钟后开放",
+        "时区：中欧时间",  # noqa: RUF001
+        "这个时间已经过去：2031年5月5日星期一 15:00。",  # noqa: RUF001
+    ],
+}
 
 
 async def test_the_button_appears_by_itself_at_the_instant_of_the_server(board: Board) -> None:
@@ -55,6 +107,13 @@ async def test_the_button_appears_by_itself_at_the_instant_of_the_server(board: 
 
     await asyncio.gather(*map(book_with_wrong_clock, range(2), students))
     assert (await board.organizer.fetch_slot(course.slot_id))["remaining"] == 10
+
+
+async def test_a_language_fills_its_texts_in_by_its_own_rules(board: Board) -> None:
+    page = await board.open(await board.context())
+    await serve_sources(page)
+    for language, said in SAID.items():
+        assert await page.evaluate(SAY, language) == said
 
 
 async def test_a_device_that_is_ahead_opens_no_course_before_it_knows_the_time_of_the_server(
@@ -235,7 +294,7 @@ async def test_who_waits_in_line_gets_the_place_that_is_given_back(board: Board)
     booking = (await other.book_slot(course.slot_id))["booking"]
     page = await board.visit(student, course)
     await course.button(page, "full").click()
-    await course.row(page, "waiting").get_by_text("You are 1st in line").wait_for()
+    await course.row(page, "waiting").get_by_text("You are 1st on the waiting list").wait_for()
     await other.cancel_booking(booking["id"])
     await course.row(page, "yours").wait_for()
 
@@ -323,7 +382,7 @@ async def test_only_a_change_of_the_position_that_is_shown_is_said_and_read_wher
     await first.leave(course.slot_id)
     await page.locator("main").get_by_text("1st").first.wait_for()
     await expect(page.locator("#status")).to_contain_text("1st")
-    assert await page.evaluate("sayings") == ["Chess: You are 1st in line"]
+    assert await page.evaluate("sayings") == ["Chess: You are 1st on the waiting list"]
     assert len(sent) == reads
 
 

@@ -1,5 +1,6 @@
 """A member's views in a real browser: a course, the week, the account, and an invitation."""
 
+import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -39,11 +40,11 @@ async def test_the_place_in_line_is_live_and_leaving_it_asks_once(board: Board) 
     await expect(page.locator(".live:not(.stale)")).to_be_visible()
     await first.leave(course.slot_id)
     await expect(page.locator("p.turn")).to_contain_text("1st")
-    await page.get_by_role("button", name="Leave the line").focus()
+    await page.get_by_role("button", name="Leave the waiting list").focus()
     await page.keyboard.press("Enter")
-    await page.get_by_role("group", name="Leave the line?").wait_for()
+    await page.get_by_role("group", name="Leave the waiting list?").wait_for()
     await expect(page.locator(":focus")).to_have_text("Stay")
-    await page.get_by_role("button", name="Leave the line").click()
+    await page.get_by_role("button", name="Leave the waiting list").click()
     await page.get_by_role("button", name="Join waiting list").wait_for()
     await expect(page.locator(":focus")).to_have_text("Join waiting list: Chess")
 
@@ -87,9 +88,24 @@ async def test_an_invitation_of_nobody_says_so_and_its_token_leaves_the_address(
 ) -> None:
     page = await board.open(await board.context(), "#/invitation/of-nobody")
     assert page.url.endswith("#/invitation")
-    await shown(page, "This link was used before or has ended.").wait_for()
+    await shown(page, "This link or code was used before, has ended or is mistyped.").wait_for()
     await page.go_back()
     assert "of-nobody" not in page.url
+
+
+async def test_a_pupil_types_the_code_of_a_letter(board: Board) -> None:
+    given = {"name": "Lena Weber", "username": f"lena.{secrets.token_hex(6)}"}
+    invited = await (await board.admin()).execute(CREATE, input=given)
+    page = await board.open(await board.context(), "#/signin")
+    await page.get_by_role("link", name="I have a code").click()
+    for typed, expected in (
+        ("7KQ4-M9XT-2HFW", "This link or code was used before, has ended or is mistyped."),
+        (invited["invitationToken"].lower().replace("-", " "), "Lena Weber, you sign in as"),
+    ):
+        await page.get_by_label("Code").fill(typed)
+        await page.get_by_role("button", name="Continue").click()
+        await shown(page, expected).wait_for()
+    assert page.url.endswith("#/invitation")
 
 
 async def test_an_invitation_says_whose_it_is_and_what_is_wrong_in_every_language(
@@ -127,7 +143,7 @@ async def test_a_weekly_course_says_its_days_and_the_limits_of_ones_group(board:
     await board.vouch_for(student)
     await set_groups(board.organizer, student, "7a")
     page = await board.visit(student, course)
-    await expect(course.row(page)).to_contain_text("Every Monday and Thursday 15:30, 8 dates")
+    await expect(course.row(page)).to_contain_text("Every Monday and Thursday 15:30, 8 meetings")
     link = course.row(page).locator("h3 a")
     box = await link.bounding_box()
     assert box is not None
@@ -145,7 +161,7 @@ async def test_places_of_a_course_that_has_begun_are_not_free(board: Board) -> N
     page = await board.open(await board.context(), course.address)
     await course.row(page, "closed").wait_for()
     await page.get_by_label("Free places").check()
-    await shown(page, "Nothing fits.").wait_for()
+    await shown(page, "No course found.").wait_for()
     await page.goto(f"/board#/slot/{course.slot_id}")
     await expect(page.locator("dl.facts")).to_contain_text("12 places")
 

@@ -1,15 +1,17 @@
 """An organizer plans campaigns and courses with the board, in a real browser."""
 
+import json
+import re
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 from bson import ObjectId
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 from pymongo import MongoClient
 
 from tests.board.test_accessibility import WIDTHS, violations
-from tests.support.board.pages import Board, Student, serve_sources, shown
+from tests.support.board.pages import Board, Student, asks_for, serve_sources, shown
 from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
 
@@ -31,6 +33,96 @@ SLOTS = """query($id: ID!, $status: SlotStatus! = PUBLISHED) {
   }
 }"""
 PLACE_OF_SLOT = "query($id: ID!) { slot(id: $id) { startTime location capacity } }"
+SET_GROUPS = "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }"
+COURSE_FIELDS: dict[str, str | bool] = {
+    "title": "Chess club",
+    "description": "Bring a *board*.",
+    "timeZone": "Europe/Berlin",
+    "location": "Courtyard",
+    "meetingUrl": "https://meet.example/chess",
+    "capacity": "9",
+    "kind": "OTHER",
+    "holdMinutes": "7",
+    "holdCooldownMinutes": "4",
+    "reminderMinutes": "2",
+    "cancelCutoffMinutes": "1",
+    "waitlistCapacity": "20",
+    "waitlistOfferMinutes": "3",
+    "choiceGroup": "Strategy",
+    "groupLimitsEach": "5",
+    "isQueueOnly": True,
+    "isDraft": False,
+}
+# What the API gets of it: in minutes.
+SENT_COURSE = {
+    "title": "Chess club",
+    "description": "Bring a *board*.",
+    "timeZone": "Europe/Berlin",
+    "location": "Courtyard",
+    "meetingUrl": "https://meet.example/chess",
+    "capacity": 9,
+    "kind": "OTHER",
+    "holdMinutes": 7,
+    "holdCooldownMinutes": 4,
+    "reminderMinutes": 120,
+    "cancelCutoffMinutes": 1440,
+    "waitlistCapacity": 20,
+    "waitlistOfferMinutes": 180,
+    "admission": "QUEUE_ONLY",
+}
+# What is entered of a course that exists, and what the API gets of that.
+CHANGED_COURSE: dict[str, tuple[str | bool, object]] = {
+    "title": ("Go", "Go"),
+    "description": ("", None),
+    "location": ("", None),
+    "meetingUrl": ("", None),
+    "capacity": ("8", 8),
+    "kind": ("COURSE", "COURSE"),
+    "holdMinutes": ("6", 6),
+    "holdCooldownMinutes": ("0", 0),
+    "reminderMinutes": ("", None),
+    "cancelCutoffMinutes": ("0", 0),
+    "waitlistCapacity": ("0", 0),
+    "waitlistOfferMinutes": ("", None),
+    "endTime": ("2031-03-04T16:00", "2031-03-04T15:00:00.000Z"),
+    "startTime": ("2031-03-04T15:00", "2031-03-04T14:00:00.000Z"),
+}
+CAMPAIGN_FIELDS: dict[str, str | bool] = {
+    "name": "Clubs",
+    "description": "For all.",
+    "mailNote": "Bring shoes.",
+    "opensAt": "2031-02-03T14:00",
+    "closesAt": "2031-02-10T14:00",
+    "cancelUntil": "2031-02-09T14:00",
+    "eligibleGroups": "7a, 7b\n swim ,",
+    "maxBookings": "2",
+    "groupLimitsEach": "5",
+    "forbidOverlap": False,
+    "requireVerifiedEmail": True,
+    "reminderMinutes": "24",
+    "openingMailHours": "3",
+    "isQueueOnly": True,
+    "noShowCount": "2",
+    "noShowDays": "14",
+}
+SENT_CAMPAIGN = {
+    "name": "Clubs",
+    "description": "For all.",
+    "mailNote": "Bring shoes.",
+    "opensAt": "2031-02-03T13:00:00.000Z",
+    "closesAt": "2031-02-10T13:00:00.000Z",
+    "cancelUntil": "2031-02-09T13:00:00.000Z",
+    "eligibleGroups": [["7a", "7b"], ["swim"]],
+    "maxBookings": 2,
+    "groupLimits": [{"group": "*", "limit": 5}, {"group": "7*", "limit": 3}],
+    "forbidOverlap": False,
+    "requireVerifiedEmail": True,
+    "reminderMinutes": 1440,
+    "openingMailHours": 3,
+    "admission": "QUEUE_ONLY",
+    "noShowLimit": {"count": 2, "days": 14},
+    "allowPast": False,
+}
 ROSTER = "query($id: ID!) { slotRoster(slotId: $id) { nodes { status user { name } } } }"
 
 
@@ -52,12 +144,46 @@ async def visit(board: Board, address: str, zone: str = "Europe/Berlin") -> Page
     return await board.open(context, address)
 
 
+async def visit_with_mail(board: Board, address: str) -> Page:
+    """Open a page as of a site that sends mail, whose forms have all fields."""
+    context = await board.context(await organizer_of(board), timezone_id="Europe/Berlin")
+
+    async def handle(route: Route) -> None:
+        response = await route.fetch()
+        text = (await response.text()).replace("sendsMail&quot;: false", "sendsMail&quot;: true")
+        await route.fulfill(response=response, body=text)
+
+    await context.route(re.compile(r"/board(#.*)?$"), handle)
+    return await board.open(context, address)
+
+
 async def choose_course(page: Page, title: str, **values: str) -> None:
     """Open the form of a new course, and fill in these fields."""
     await page.get_by_role("button", name="Add a course").last.click()
     await page.fill("[name=title]", title)
     for name, value in values.items():
         await page.fill(f"[name={name}]", value)
+
+
+async def enter(page: Page, values: dict[str, str | bool]) -> None:
+    """Enter values by the names of their fields: texts, choices, and whether a box is checked."""
+    for name, value in values.items():
+        field = page.locator(f"[name={name}]")
+        if isinstance(value, bool):
+            await field.set_checked(value)
+        elif await field.evaluate("each => each.tagName") == "SELECT":
+            await field.select_option(value)
+        else:
+            await field.fill(value)
+
+
+async def sent_input(page: Page, operation: str, button: str) -> Json:
+    """Send the form with a button; return the input of its mutation, without its key."""
+    async with page.expect_request(lambda request: asks_for(request, operation)) as request:
+        await page.get_by_role("button", name=button, exact=True).last.click()
+    sent: Json = json.loads((await request.value).post_data or "")["variables"]["input"]
+    sent.pop("idempotencyKey", None)
+    return sent
 
 
 def action(page: Page, label: str) -> Locator:
@@ -67,30 +193,132 @@ def action(page: Page, label: str) -> Locator:
 
 async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> None:
     page = await visit(board, "#/organizer", "Asia/Tokyo")
-    await page.get_by_role("button", name="New campaign").click()
+    await page.get_by_role("button", name="New booking period").click()
     await page.fill("[name=name]", "Clubs")
     await page.fill("[name=opensAt]", "2031-02-03T14:00")
     await page.fill("[name=closesAt]", "2031-02-01T14:00")
-    await page.get_by_role("button", name="Create the campaign").click()
+    await page.get_by_role("button", name="Create the booking period").click()
     # The error stands at its field, which has the focus, and what was typed stays.
     await expect(page.locator("[aria-invalid]")).to_be_focused()
     await expect(page.locator("[name=closesAt] ~ .error")).to_contain_text("close after it opens")
     await expect(page.locator("[name=name]")).to_have_value("Clubs")
     await page.fill("[name=closesAt]", "2031-02-10T14:00")
-    await page.get_by_role("button", name="Create the campaign").click()
+    await page.get_by_role("button", name="Create the booking period").click()
     await shown(page, "There are no courses yet.").wait_for()
     campaign_id = page.url.rpartition("/")[2]
     await choose_course(page, "Chess", startTime="2031-03-03T15:00", endTime="2031-03-03T16:30")
     await page.get_by_role("button", name="Create the course").click()
     await shown(page, "1 course is a draft. “Publish” publishes it, too.").wait_for()
     await page.get_by_role("button", name="Publish", exact=True).click()
-    await page.get_by_role("link", name="Monitor").wait_for()
+    await page.get_by_role("link", name="Live view").wait_for()
     await page.get_by_role("cell", name="Ready").wait_for()
     [slot] = (await board.organizer.execute(SLOTS, id=campaign_id))["nodes"]
     assert slot["timeZone"] == "Asia/Tokyo"
     assert datetime.fromisoformat(slot["startTime"]) == datetime.fromisoformat(
         "2031-03-03T15:00+09:00"
     )
+
+
+async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typed(
+    board: Board,
+) -> None:
+    course, mia = await board.course(), await board.student("Mia")
+    await board.vouch_for(mia)
+    groups = ["Class 9b", "Class 9c"]
+    user_id = await mia.fetch_user_id()
+    await board.organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": groups})
+    page = await visit(board, f"#/plan/{course.campaign_id}")
+    await page.get_by_role("button", name="Settings").click()
+    field = page.locator("[name=eligibleGroups]")
+    await field.fill("class 9B, Class 7")
+    await page.locator("[name=maxBookings]").focus()
+    await shown(page, "Class 7: nobody.").wait_for()
+    await page.get_by_role("button", name="Use Class 9b with 1 person").click()
+    await expect(field).to_have_value("Class 9b, Class 7")
+    await expect(shown(page, "class 9B: nobody.")).to_have_count(0)
+    await page.get_by_label("Class 9b · 1").set_checked(checked=False)
+    await page.get_by_label("Class 9c · 1").set_checked(checked=True)
+    await expect(field).to_have_value("Class 7, Class 9c")
+    await page.locator("summary", has_text="More settings").click()
+    await page.get_by_role("button", name="Add a group").click()
+    await page.get_by_label("Group", exact=True).fill("Class 8*")
+    await page.get_by_label("At most", exact=True).fill("2")
+    await shown(page, "Class 8*: nobody.").wait_for()
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await shown(page, "Class 7: nobody has this group.").wait_for()
+    query = "query($id: ID!) { campaign(id: $id) { eligibleGroups groupLimits { group } } }"
+    found = await board.organizer.execute(query, id=course.campaign_id)
+    assert found == {
+        "eligibleGroups": [["Class 7", "Class 9c"]],
+        "groupLimits": [{"group": "Class 8*"}],
+    }
+
+
+async def test_a_form_sends_each_field_of_a_course_and_then_only_those_that_change(
+    board: Board,
+) -> None:
+    course = await board.course()
+    await board.organizer.import_resources("Music 7")
+    page = await visit_with_mail(board, f"#/plan/{course.campaign_id}")
+    await choose_course(page, "Chess", startTime="2031-03-03T15:00", endTime="2031-03-03T16:30")
+    await page.locator("summary").click()
+    await enter(page, COURSE_FIELDS)
+    await page.fill("[name=resourceText]", "Music 7")
+    await page.get_by_role("button", name="Add Music 7").click()
+    await page.get_by_role("button", name="Add a group").click()
+    await page.get_by_label("Group", exact=True).fill("7*")
+    await page.get_by_label("At most", exact=True).fill("3")
+    created = await sent_input(page, "createSlot", "Create the course")
+    [resource] = created.pop("resourceIds")
+    limits = [{"group": "*", "limit": 5}, {"group": "7*", "limit": 3}]
+    assert created == {
+        **SENT_COURSE,
+        "campaignId": course.campaign_id,
+        "startTime": "2031-03-03T14:00:00.000Z",
+        "endTime": "2031-03-03T15:30:00.000Z",
+        "groupLimits": limits,
+        "choiceGroup": "Strategy",
+        "draft": False,
+        "allowPast": False,
+    }
+    await page.get_by_role("link", name="Chess club").click()
+    await page.get_by_role("button", name="Change", exact=True).click()
+    slot_id = page.url.split("/")[-1]
+    unchanged = {"slotId": slot_id, "scope": "THIS", "allowPast": False}
+    assert await sent_input(page, "updateSlot", "Save") == unchanged
+    await expect(page.get_by_role("form")).to_have_count(0)
+    await page.get_by_role("button", name="Change", exact=True).click()
+    await enter(page, {name: value for name, (value, _) in CHANGED_COURSE.items()})
+    await page.get_by_role("button", name="Music 7: Remove").click()
+    await page.get_by_role("button", name="Remove Other limits for some groups 1").click()
+    assert await sent_input(page, "updateSlot", "Save") == {
+        **unchanged,
+        **{name: sent for name, (_, sent) in CHANGED_COURSE.items()},
+        "resourceIds": [],
+        "groupLimits": limits[:1],
+        "startTime": "2031-03-04T14:00:00.000Z",
+    }
+    assert resource
+
+
+async def test_a_form_sends_each_field_of_a_campaign(board: Board) -> None:
+    page = await visit_with_mail(board, "#/organizer")
+    await page.get_by_role("button", name="New booking period").click()
+    await page.locator("summary").click()
+    await enter(page, CAMPAIGN_FIELDS)
+    await page.get_by_role("button", name="Add a group").click()
+    await page.get_by_label("Group", exact=True).fill("7*")
+    await page.get_by_label("At most", exact=True).fill("3")
+    created = await sent_input(page, "createCampaign", "Create the booking period")
+    assert created == SENT_CAMPAIGN
+    await page.get_by_role("button", name="Settings").click()
+    updated = await sent_input(page, "updateCampaign", "Save")
+    assert updated == {**created, "campaignId": page.url.split("/")[-1]}
+    await expect(page.get_by_role("form")).to_have_count(0)
+    await page.get_by_role("button", name="Settings").click()
+    await enter(page, {"noShowCount": "", "noShowDays": "", "cancelUntil": "", "maxBookings": ""})
+    emptied = {"noShowLimit": None, "cancelUntil": None, "maxBookings": None}
+    assert await sent_input(page, "updateCampaign", "Save") == {**updated, **emptied}
 
 
 async def test_an_error_of_a_field_that_is_seldom_used_opens_the_other_settings(
@@ -161,13 +389,13 @@ async def test_the_dates_of_a_series_move_to_another_time_and_room_from_one_of_t
     first, second, third = [slot["id"] for slot in created["slots"]]
     await board.organizer.update_slot(third, capacity=7)
     page = await visit(board, f"#/course/{first}")
-    await page.get_by_role("button", name="Move to another time or room").click()
+    await page.get_by_role("button", name="Reschedule: another time or room").click()
     await page.select_option("[name=from]", second)
     await page.fill("[name=startTime]", "2031-03-26T17:00")
     await page.fill("[name=endTime]", "2031-03-26T18:30")
     await page.fill("[name=location]", "Hall")
-    await page.get_by_role("button", name="Move", exact=True).click()
-    await expect(page.locator("#status")).to_contain_text("The dates are moved.")
+    await page.get_by_role("button", name="Reschedule", exact=True).click()
+    await expect(page.locator("#status")).to_contain_text("The dates are rescheduled.")
     moved = []
     for slot_id in (first, second, third):
         slot = await board.organizer.execute(PLACE_OF_SLOT, id=slot_id)
@@ -243,12 +471,12 @@ async def test_the_meetings_of_a_course_move_from_one_of_them_on(board: Board) -
         timetable=timetable, timeZone="Europe/Berlin", startTime=None, endTime=None
     )
     page = await visit(board, f"#/course/{slot}")
-    await page.get_by_role("button", name="Move to another time or room").click()
+    await page.get_by_role("button", name="Reschedule: another time or room").click()
     await page.select_option("[name=from]", label="Monday, March 10, 2031, 15:00")
     await page.fill("[name=startTime]", "2031-03-11T17:00")
     await page.fill("[name=endTime]", "2031-03-11T18:00")
-    await page.get_by_role("button", name="Move", exact=True).click()
-    await expect(page.locator("#status")).to_contain_text("The dates are moved.")
+    await page.get_by_role("button", name="Reschedule", exact=True).click()
+    await expect(page.locator("#status")).to_contain_text("The dates are rescheduled.")
     found = await board.organizer.execute(
         "query($id: ID!) { slot(id: $id) { meetings { startTime } } }", id=slot
     )
@@ -277,21 +505,23 @@ async def test_an_organizer_books_moves_and_cancels_for_others(board: Board) -> 
     await action(page, "Move").click()
     await page.select_option("#move-to", other)
     await page.get_by_role("button", name="Move", exact=True).click()
-    await shown(page, "Nobody has a place yet.").wait_for()
+    await shown(page, "Now in Pottery").wait_for()
+    await expect(page.get_by_role("button", name="Undo")).to_be_focused()
     [booking] = (await board.organizer.execute(ROSTER, id=other))["nodes"]
     assert (booking["status"], booking["user"]["name"]) == ("CONFIRMED", "Zuzana Wren")
     await page.evaluate("id => { location.hash = `#/course/${id}`; }", other)
     await action(page, "Take away").click()
-    await expect(page.get_by_role("button", name="No, keep it")).to_be_focused()
+    await expect(page.get_by_role("button", name="Not now")).to_be_focused()
     await page.get_by_role("button", name="Take it away").click()
-    await shown(page, "Nobody has a place yet.").wait_for()
+    await shown(page, "Place taken away").wait_for()
+    assert (await board.organizer.execute(ROSTER, id=other))["nodes"] == []
 
 
 @pytest.mark.parametrize("view", ["organizer", "plan", "course"])
 async def test_axe_finds_nothing_while_a_form_is_open(board: Board, view: str) -> None:
     course = await board.course()
     opening = {
-        "organizer": ("#/organizer", "New campaign"),
+        "organizer": ("#/organizer", "New booking period"),
         "plan": (f"#/plan/{course.campaign_id}", "Add a course"),
         "course": (f"#/course/{course.slot_id}", "Change"),
     }

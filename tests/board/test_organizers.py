@@ -22,8 +22,8 @@ PING = "mutation($id: ID!) { pingWebhook(webhookId: $id) { __typename } }"
 NARROW_PX = 320
 # Each view with its heading, so that a test waits for it after the one before.
 VIEWS = {
-    "door": "Door",
-    "door/{slot}": "Door: Chess",
+    "door": "Check-in",
+    "door/{slot}": "Check-in: Chess",
     "monitor/{campaign}": "Courses",
     "people": "People",
     "people/{user}": "Mia",
@@ -149,8 +149,8 @@ async def test_a_workbook_is_checked_before_it_is_imported(board: Board) -> None
     await page.get_by_role("button", name="Import 1 person").click()
     await page.locator(".notice", has_text="pupils.xlsx is imported.").wait_for()
     await page.get_by_role("link", name='Än"ne Müller').wait_for()
-    await page.get_by_role("button", name=re.compile("^Ban th")).click()
-    await page.get_by_role("button", name="Ban", exact=True).click()
+    await page.get_by_role("button", name=re.compile("^Block th")).click()
+    await page.get_by_role("button", name="Block", exact=True).click()
     await page.locator("#leavers").wait_for(state="detached")
     banned = await board.organizer.execute(
         "query($text: String!) { users(filter: {text: $text, banned: true}) { nodes { name } } }",
@@ -166,7 +166,7 @@ async def test_a_secretary_vouches_for_the_pupils_of_a_file(board: Board) -> Non
     page = await open_as_organizer(board, "people/import")
     file = FilePayload(name="pupils.csv", mimeType="text/csv", buffer=content.encode())
     await page.set_input_files("#file", file)
-    await page.get_by_role("button", name="Vouch for all of them").click()
+    await page.get_by_role("button", name="Confirm all of them").click()
     await page.get_by_label(emails[1]).select_option("Leave it")
     await page.get_by_role("button", name="Import 1 person").click()
     await page.locator(".notice", has_text="pupils.csv is imported.").wait_for()
@@ -183,11 +183,11 @@ async def test_an_admin_takes_an_account_over_and_cancels_its_places(board: Boar
     email = (await stranger.execute("{ me { email } }"))["email"]
     page = await board.open(await board.context(await board.admin()), "#/organizer")
     await page.get_by_role("link", name="People").click()
-    await page.get_by_label("Name or address").fill(email)
+    await page.get_by_label("Name or email address").fill(email)
     await page.locator("li", has_text=email).get_by_role("link").click()
     await page.get_by_role("button", name="Take it over").click()
     await shown(page, "Bookings of this account: 1.").wait_for()
-    await page.get_by_role("button", name="Take it over and cancel its places").click()
+    await page.get_by_role("button", name="Take it over and take its places away").click()
     await page.get_by_label("Link for Eve").wait_for()
     assert await stranger.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
 
@@ -197,21 +197,21 @@ async def test_an_admin_hands_out_a_link_for_a_forgotten_password(board: Board) 
     found = await student.execute("{ me { email } }")
     page = await board.open(await board.context(admin), "#/organizer")
     await page.get_by_role("link", name="People").click()
-    await page.get_by_label("Name or address").fill(found["email"])
+    await page.get_by_label("Name or email address").fill(found["email"])
     await page.locator("li", has_text=found["email"]).get_by_role("link").click()
     await page.get_by_role("button", name="New link for a password").click()
     link = await page.get_by_label("Link for Mia").input_value()
     pupil = await board.open(await board.context(), link.partition("/board")[2])
     await shown(pupil, "Mia, you sign in as").wait_for()
     await pupil.get_by_label("New password").fill("another horse battery staple")
-    await pupil.get_by_role("button", name="Set the password").click()
+    await pupil.get_by_role("button", name="Choose this password").click()
     await expect(pupil.locator("header .me")).to_have_text("Mia")
     assert await student.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
 
 
 async def test_a_campaign_appears_and_leaves_the_list_by_itself(board: Board) -> None:
     page = await open_as_organizer(board, "organizer")
-    await page.get_by_role("heading", name="Campaigns").wait_for()
+    await page.get_by_role("heading", name="Booking periods").wait_for()
     campaign_id = await create_campaign(board.organizer, name="Live clubs")
     entry = page.get_by_role("link", name="Live clubs", exact=True)
     await entry.wait_for()
@@ -226,7 +226,7 @@ async def test_a_webhook_shows_its_secret_once_and_what_became_of_a_test(board: 
     page = await open_as_organizer(board, "webhooks")
     await page.get_by_role("button", name="New webhook").click()
     await page.get_by_label("Address").fill("https://receiver.invalid/")
-    await page.get_by_label("Campaign", exact=True).select_option(course.campaign_id)
+    await page.get_by_label("Booking period", exact=True).select_option(course.campaign_id)
     await page.get_by_role("button", name="Save").click()
     await page.locator(".error").wait_for()
     await page.get_by_label("booking.confirmed").check()

@@ -1,7 +1,10 @@
 """A draw in a browser: wishes by keyboard alone, and the organizer's steps up to the result."""
 
+import asyncio
+from typing import Any
+
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.support.board.pages import Board, asks_for, shown
 from tests.support.clients.client import hours_from_now
@@ -48,11 +51,9 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await press(organizing, "Close the wishes now")
     await organizing.get_by_role("group", name="Close the wishes now?").wait_for()
     await press(organizing, "Close the wishes now")
-    await organizing.get_by_label("Random text").last.wait_for()
-    form = organizing.get_by_role("form", name="Draw", exact=True)
-    await form.get_by_label("Random text").fill("17 4 38")
-    await form.get_by_label("Where it is from").fill("the lottery")
-    await form.get_by_role("button", name="Draw").click()
+    await press(organizing, "Draw")
+    await organizing.get_by_role("group", name="The server now reveals").wait_for()
+    await press(organizing, "Draw")
     await press(organizing, "Publish the result")
     await organizing.get_by_role("group", name="Publish the result").wait_for()
     await press(organizing, "Publish the result")
@@ -71,6 +72,36 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await expect(former.get_by_role("listitem")).to_contain_text(["from round 1", "from round 2"])
     async with page.expect_download() as download:
         await press(page, "Save the record")
+
+
+async def test_a_list_that_is_slow_to_save_does_not_replace_the_next(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(1)}
+    await board.organizer.execute(CONFIGURE, input=until)
+    context = await board.context(student)
+    await context.clock.install()
+    page = await board.open(context, f"#/wishes/{course.campaign_id}")
+    is_sent, goes_on, lists = asyncio.Event(), asyncio.Event(), list[Any]()
+
+    async def hold_first(route: Route) -> None:
+        if asks_for(route.request, "setWishes"):
+            lists.append(route.request.post_data_json)
+            is_sent.set()
+            if len(lists) == 1:
+                await goes_on.wait()
+        await route.fallback()
+
+    await page.route("**/graphql", hold_first)
+    for press_next in ("Add: Chess", "Remove: Chess"):
+        await press(page, press_next)
+        await page.clock.run_for(1_000)
+        await is_sent.wait()
+    await page.evaluate("1")
+    assert len(lists) == 1
+    goes_on.set()
+    await shown(page, "Your wishes are saved.").wait_for()
+    assert len(lists) == 2
+    assert await student.execute(MY_WISHES, id=course.campaign_id) is None
 
 
 async def test_a_team_wishes_together_in_place_of_one_member(board: Board) -> None:

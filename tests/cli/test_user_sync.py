@@ -1,6 +1,7 @@
 """Operators make the accounts those of a file of all users of the school."""
 
 import asyncio
+import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
@@ -113,6 +114,8 @@ def test_a_dry_run_says_what_apply_does_and_the_second_time_there_is_nothing_to_
         "1 new, 1 changed, 0 unchanged, 0 back, 1 gone and not changed (see --gone)",
     ]
     assert sync(lines) == [*planned, DRY_RUN]
+    found = json.loads("".join(sync(lines, "--json")))
+    assert (found["created"], found["updated"]) == (["cleo@x.test"], ["ada@x.test"])
     assert sync(lines, "--apply") == planned
     assert not find_user("ben@x.test").banned
 
@@ -129,6 +132,11 @@ def test_gone_members_are_banned_with_their_bookings_named_until_they_are_back(
         for title, at in (("Robotics", start), ("Chess", past))
     )
     database["sessions"].insert_one({"_id": "s", "user": ObjectId(gone.id), "role": "member"})
+    found = json.loads("".join(sync(lines_of(10), "--json", "--gone", "ban")))
+    ((gone_user, (booking,)),) = [each.values() for each in found["gone"]]
+    assert (gone_user, booking["title"]) == ("p10@x.test", "Robotics")
+    flags = [found[name] for name in ("dryRun", "bansGone", "exceedsGoneLimit", "unchanged")]
+    assert flags == [True, True, False, 10]
     printed = sync(lines_of(10), "--apply", "--gone", "ban")
     assert printed == [
         f"gone\tp10@x.test\tP10\t5a\tstill booked: {start:%Y-%m-%d} Robotics",

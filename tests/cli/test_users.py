@@ -54,6 +54,8 @@ def test_a_dry_run_changes_nothing_and_an_import_runs_once(
         counts, advice = run_command(capsys, *importing).splitlines()
         assert counts == "3 created, 0 updated, 0 unchanged"
         assert "--apply makes these changes" in advice
+    planned = json.loads(run_command(capsys, *importing, "--json"))
+    assert (planned["dryRun"], planned["created"]) == (True, 3)
     assert run_command(capsys, *importing, "--apply") == "3 created, 0 updated, 0 unchanged\n"
     assert run_command(capsys, *importing, "--apply") == "0 created, 0 updated, 3 unchanged\n"
     listed = run_command(capsys, "users", "list")
@@ -73,6 +75,8 @@ def test_an_account_that_registered_itself_is_listed_until_claimed(
 
     asyncio.run(register_first())
     file.write_bytes(user_csv(school, {"ada": "Ada"}))
+    found = json.loads(run_command(capsys, "users", "import", str(file), "--json"))
+    assert [(each["line"], each["name"]) for each in found["selfRegistered"]] == [(2, "Eve")]
     counts, line = run_command(capsys, "users", "import", str(file), "--apply").splitlines()
     assert counts == "0 created, 0 updated, 0 unchanged"
     assert line.startswith(f"line 2: ada@{school} registered as Eve on ")

@@ -90,6 +90,7 @@ def readiness(app: AppProcess) -> tuple[int, str, str]:
     """Return the status of /readyz and what it reports of MongoDB and Redis."""
     page = httpx.get(app.url + "/readyz", trust_env=False, timeout=10)
     reply = page.json()
+    assert reply.get("code") == ("UNAVAILABLE" if page.status_code == 503 else None)
     return page.status_code, reply["mongodb"], reply["redis"]
 
 

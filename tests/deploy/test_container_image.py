@@ -79,15 +79,28 @@ def test_the_app_serves_calendars_and_metrics_without_being_installed(
     assert f'version="{__version__}"' in metrics.text
 
 
-def test_the_health_check_of_compose_asks_the_app_at_its_port(container: AppProcess) -> None:
-    app = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["app"]
-    kind, python, *arguments = app["healthcheck"]["test"]
-    assert (kind, python) == ("CMD", "python")
+@pytest.mark.parametrize("arguments", ["serve\0--workers\0002", "worker"])
+def test_the_health_check_of_compose_asks_the_command_at_its_port(
+    container: AppProcess, tmp_path: Path, arguments: str
+) -> None:
+    variable = "SLOTLOCK_PORT" if "serve" in arguments else "SLOTLOCK_QUEUE_WORKER_METRICS_PORT"
     for port, code in ((container.url.rpartition(":")[2], 0), (str(free_port()), 1)):
-        environment = {"SLOTLOCK_PORT": port}
-        command = [sys.executable, *arguments]
-        ended = subprocess.run(command, env=environment, capture_output=True, check=False)
-        assert ended.returncode == code
+        assert health_check(tmp_path, arguments, {variable: port}) == code
+
+
+def test_without_a_port_the_worker_of_a_container_is_healthy(tmp_path: Path) -> None:
+    assert health_check(tmp_path, "worker", {}) == 0
+
+
+def health_check(directory: Path, arguments: str, environment: dict[str, str]) -> int:
+    """Return the exit code of the check of compose.yaml in a container with this command."""
+    app = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["app"]
+    kind, python, option, code = app["healthcheck"]["test"]
+    assert (kind, python) == ("CMD", "python")
+    (directory / "cmdline").write_text(f"python\0-m\0slotlock\0{arguments}\0")
+    code = code.replace("/proc/1/cmdline", str(directory / "cmdline"))
+    command = [sys.executable, option, code]
+    return subprocess.run(command, env=environment, capture_output=True, check=False).returncode
 
 
 def test_the_image_has_the_fonts_that_the_guide_for_operators_names() -> None:

@@ -26,6 +26,7 @@ DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 ENV_EXAMPLE = DEPLOY / "systemd" / "slotlock.env.example"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+SOCKET = DEPLOY / "systemd" / "slotlock.socket"
 KUSTOMIZATIONS = sorted(KUBERNETES.rglob("kustomization.yaml"))
 MANIFESTS = sorted(set(KUBERNETES.rglob("*.yaml")) - set(KUSTOMIZATIONS))
 # The oldest and the newest version of Kubernetes that the manifests are checked against.
@@ -175,8 +176,9 @@ def test_units_proxies_compose_and_guides_name_the_same_ports() -> None:
         others = set(re.findall(r"127\.0\.0\.1:\d+", proxy)) - {app}
         assert len(others) == 1
         assert worker not in others
+    assert directives(SOCKET)["ListenStream"] == [app]
     (published,) = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["app"]["ports"]
-    assert published.replace("${SLOTLOCK_PORT:-8000}", "8000") == f"{app}:{Settings.port}"
+    assert published.endswith(f":${{SLOTLOCK_PORT:-{Settings.port}}}")
     monitoring = (ROOT / "docs" / "guides" / "monitoring.md").read_text()
     ports = [address.rpartition(":")[2] for address in (app, worker)]
     scraped, probed = re.findall(r"- targets: \[(.+)\]", monitoring)
@@ -223,6 +225,14 @@ def test_a_unit_runs_a_command_with_limits(unit: Path) -> None:
     assert values["NoNewPrivileges"] == ["yes"]
 
 
+def test_the_app_gets_the_socket_of_its_unit() -> None:
+    (app,) = (unit for unit in UNITS if unit.stem == SOCKET.stem)
+    assert directives(app)["Requires"] == [SOCKET.name]
+    guide = (ROOT / "docs" / "guides" / "deployment.md").read_text()
+    assert f" deploy/systemd/{SOCKET.name} /etc/systemd/system/\n" in guide
+    assert f"systemctl enable --now {SOCKET.name} " in guide
+
+
 def test_the_guide_installs_slotlock_where_the_units_expect_it() -> None:
     guide = (ROOT / "docs" / "guides" / "deployment.md").read_text()
     (folder,) = {directives(unit)["ExecStart"][0].partition("/bin/")[0] for unit in UNITS}
@@ -235,10 +245,10 @@ def test_the_guide_installs_slotlock_where_the_units_expect_it() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_knows_every_directive(tmp_path: Path) -> None:
-    for unit in UNITS:
+    for unit in (*UNITS, SOCKET):
         text = unit.read_text().replace("/opt/slotlock/bin/slotlock", "/bin/true")
         (tmp_path / unit.name).write_text(text)
-    command = ["systemd-analyze", "verify", *map(str, sorted(tmp_path.glob("*.service")))]
+    command = ["systemd-analyze", "verify", *map(str, sorted(tmp_path.iterdir()))]
     verified = subprocess.run(command, capture_output=True, text=True, check=False)
     assert verified.returncode == 0, verified.stderr
     complaints = [line for line in verified.stderr.splitlines() if "slotlock" in line]

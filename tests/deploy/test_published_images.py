@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +106,25 @@ def test_every_setting_of_the_env_file_reaches_the_app_and_no_password_of_root_d
     assert "SLOTLOCK_MISSPELLED" in app_environment_of_compose(
         {**written, "SLOTLOCK_MISSPELLED": "1"}
     )
-    ports = [
-        interpolated(port, {"SLOTLOCK_PORT": "9000"})
-        for port in COMPOSE["services"]["app"]["ports"]
+    (port,) = COMPOSE["services"]["app"]["ports"]
+    assert interpolated(port, {"SLOTLOCK_PORT": "9000"}).endswith(":9000")
+
+
+def test_more_containers_of_the_app_can_start_and_proxies_know_their_addresses() -> None:
+    app = COMPOSE["services"]["app"]
+    assert "container_name" not in app
+    (port,) = app["ports"]
+    first, last = re.findall(r":(\d+)-(\d+):", port)[0]
+    assert int(last) > int(first)
+    (network,) = COMPOSE["networks"]["web"]["ipam"]["config"]
+    gateway = ip_address(network["gateway"])
+    # Docker gives the lowest free address, and nothing else is in this network.
+    assert [name for name, each in COMPOSE["services"].items() if "web" in each["networks"]] == [
+        "app"
     ]
-    assert ports == ["127.0.0.1:9000:9000"]
+    addresses = [f"{gateway + number}:8000" for number in (1, 2)]
+    for file in ("deploy/nginx/slotlock.conf", "deploy/caddy/Caddyfile"):
+        assert re.findall(r"172\.[\d.]+:\d+", (ROOT / file).read_text()) == addresses, file
 
 
 def test_compose_leaves_nothing_without_a_name_and_bounds_the_logs() -> None:

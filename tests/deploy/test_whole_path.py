@@ -4,10 +4,12 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -21,8 +23,9 @@ from conformance.proxies.packages import ProxyMissingError, find_proxy
 from conformance.proxies.process import running_proxy
 from slotlock.api.settings.env_file import read_env_file
 from slotlock.devserver.binaries import MONGOD, find_binary
+from slotlock.devserver.embedded import EmbeddedServers
 from tests.deploy.test_deploy_files import DEPLOY, ROOT, UNITS, directives
-from tests.support.apps.processes import app_process, free_port
+from tests.support.apps.processes import app_environment, app_process, free_port
 from tests.support.apps.redis_topologies import start_node
 from tests.support.polling import wait_until
 
@@ -30,6 +33,7 @@ GUIDE = (ROOT / "docs" / "guides" / "deployment.md").read_text()
 # Where `make conformance` downloads it.
 PROXIES_HOME = ROOT / ".bench" / "proxies"
 SLOTLOCK = (sys.executable, "-m", "slotlock")
+CLIENTS, POSTS = 8, 200
 ADMIN = {"email": "you@example.org", "password": "correct horse battery"}
 SECRETS = {
     "MONGO_ROOT_PASSWORD": "of-root",
@@ -120,11 +124,18 @@ def unit_command(name: str) -> list[str]:
     return [*SLOTLOCK, *arguments]
 
 
-def test_the_path_of_the_guide_ends_in_a_booking_through_the_proxy(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def nginx() -> Path:
+    """Return the program, or skip the test."""
     try:
-        nginx = find_proxy("nginx", PROXIES_HOME)
+        return find_proxy("nginx", PROXIES_HOME)
     except ProxyMissingError as error:
         pytest.skip(str(error))
+
+
+def test_the_path_of_the_guide_ends_in_a_booking_through_the_proxy(
+    tmp_path: Path, nginx: Path
+) -> None:
     with (
         mongod_of_the_guide(tmp_path) as mongo_port,
         start_node(tmp_path / "redis") as redis,
@@ -140,11 +151,15 @@ def test_the_path_of_the_guide_ends_in_a_booking_through_the_proxy(tmp_path: Pat
         doctor = subprocess.run([*sl, "doctor"], text=True, check=False, capture_output=True)
         assert doctor.returncode == 0, doctor.stdout + doctor.stderr
         assert "not checked" not in doctor.stdout
+        assert re.search(
+            rf"^ok +slotlock +.+ the settings of {file}, ", doctor.stdout, re.MULTILINE
+        )
         assert re.search(r"^ok +admin +there is one$", doctor.stdout, re.MULTILINE)
         serve, work = unit_command("slotlock"), unit_command("slotlock-worker")
         worker_port = "SLOTLOCK_QUEUE_WORKER_METRICS_PORT"
         with (
-            app_process(settings, tmp_path / "app", serve, port_variable="SLOTLOCK_PORT") as app,
+            socket.create_server(("127.0.0.1", 0)) as listener,
+            app_process(settings, tmp_path / "app", serve, listener=listener) as app,
             app_process(settings, tmp_path / "worker", work, port_variable=worker_port) as worker,
             running_proxy(
                 "nginx", nginx, [int(app.url.rpartition(":")[2])], tmp_path / "nginx"
@@ -173,3 +188,52 @@ def book_through(address: str) -> None:
         token = execute(SIGN_IN, **ADMIN)["accessToken"]
         client.headers["Authorization"] = f"Bearer {token}"
         assert execute(BOOK, slot=execute(CREATE)["id"])["__typename"] == "Booked"
+
+
+@pytest.mark.parametrize("has_socket_unit", [True, False], ids=["socket", "control"])
+def test_clients_wait_while_the_app_behind_a_socket_unit_restarts(
+    servers: EmbeddedServers, tmp_path: Path, nginx: Path, *, has_socket_unit: bool
+) -> None:
+    settings = app_environment(servers, f"restart_{has_socket_unit}")
+    serve = unit_command("slotlock")
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        app_ports = [listener.getsockname()[1]]
+        port = stack.enter_context(running_proxy("nginx", nginx, app_ports, tmp_path / "nginx"))
+        app = stack.enter_context(
+            app_process(settings, tmp_path / "first", serve, listener=listener)
+        )
+        statuses = stack.enter_context(posts_through(f"http://127.0.0.1:{port}/graphql"))
+        wait_until(lambda: len(statuses) > POSTS, "requests")
+        if not has_socket_unit:
+            listener.close()
+            assert app.stop() == 0
+            wait_until(lambda: 502 in statuses, "a request is lost")
+            return
+        assert app.stop() == 0
+        stack.enter_context(app_process(settings, tmp_path / "second", serve, listener=listener))
+        count = len(statuses)
+        wait_until(lambda: len(statuses) > count + POSTS, "more requests")
+    assert set(statuses) == {200}
+
+
+@contextmanager
+def posts_through(url: str) -> Iterator[list[int]]:
+    """Send one POST after the other from some clients, and yield the list of their statuses."""
+    statuses: list[int] = []
+    is_over = threading.Event()
+
+    def send() -> None:
+        with httpx.Client(trust_env=False, timeout=60) as client:
+            while not is_over.is_set():
+                statuses.append(client.post(url, json={"query": "{ __typename }"}).status_code)
+
+    threads = [threading.Thread(target=send) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()

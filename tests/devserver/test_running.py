@@ -36,7 +36,7 @@ def test_commands_use_the_running_deployment_and_name_it_until_it_is_killed(
         monkeypatch.delenv("PORT")
         assert main(["doctor"]) == 0
         (email, _), printed = running.sign_in(), capsys.readouterr().out
-        assert printed.startswith("ok       deployment ")
+        assert "\nok       deployment " in printed
         assert f"using the deployment at {running.url}, " in printed
         assert main(["users", "list"]) == 0
         assert email in capsys.readouterr().out

@@ -263,6 +263,10 @@ export type RefusalCode =
   | 'RESOURCE_NOT_FOUND'
   /** Another published slot uses the resource at the same time. */
   | 'RESOURCE_TAKEN'
+  /** The seed was public before the root, so that somebody could have chosen wishes by it. This draw can never run. Organizers replace it, with `supersedeDraw` and a reason. */
+  | 'ROOT_TOO_LATE'
+  /** The seed is drawn from what becomes public at `seedAt`, and nobody draws before. */
+  | 'SEED_TOO_EARLY'
   /** Somebody registered the account, and nobody has vouched for the user or claimed it. */
   | 'SELF_REGISTERED'
   /** The resource is taken on some dates of the series. Nothing was created. */

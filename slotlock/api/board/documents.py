@@ -1,6 +1,7 @@
 """The GraphQL documents of the board, which its pages name instead of sending them."""
 
 from base64 import urlsafe_b64encode
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,9 +14,17 @@ def board_documents() -> dict[str, str]:
     So a page that is older than the server, or newer, never gets another document than it means,
     and goes on with all that did not change.
     """
-    paths = sorted((BOARD_DIR / "operations").glob("*.graphql"))
-    texts = {path.stem: path.read_text() for path in paths}
+    folder = BOARD_DIR / "operations"
+    fragments = [path.read_text() for path in sorted(folder.glob("fragments/*.graphql"))]
+    paths = sorted(folder.glob("*.graphql"))
+    texts = {path.stem: _with_fragments(path.read_text(), fragments) for path in paths}
     return {f"board/{name}/{_hash(text)}": text for name, text in texts.items()}
+
+
+def _with_fragments(document: str, fragments: Iterable[str]) -> str:
+    """Return a document with the fragments that it names, such as `...SlotFacts`."""
+    named = (each for each in fragments if f"...{each.split()[1]}\n" in document)
+    return document + "".join(named)
 
 
 def _hash(text: str) -> str:

@@ -3,11 +3,11 @@
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import verify_and_charge
-from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time, to_response
 from slotlock.auth.container import Auth
 from slotlock.auth.sign_on.back_channel import end_provider_session
 from slotlock.auth.sign_on.id_tokens import MAX_TOKEN_LENGTH
@@ -48,4 +48,5 @@ class BackChannelEndpoint:
         (token, *_) = parse_qs(body.decode(errors="replace")).get("logout_token", [""])
         if await end_provider_session(self._auth, connection, token):
             return Response(headers=NOT_STORED)
-        return JSONResponse({"error": "invalid_request"}, 400, NOT_STORED)
+        # The text is that of OpenID Connect Back-Channel Logout 1.0, 2.8.
+        return to_response(HttpError(400, "invalid_request", NOT_STORED))

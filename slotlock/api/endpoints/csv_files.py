@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from slotlock.auth.invitations import PasswordInvitation
 
 BYTE_ORDER_MARK = "\ufeff"
-INVITATION_COLUMNS = ("email", "name", "token", "expires_at", "username", "groups")
+# A program builds links of its own of the tokens; for organizers, and operators, there are links.
+INVITATION_COLUMNS = ("email", "name", "token", "expires_at", "username", "groups", "link")
+PRINTED_COLUMNS = ("email", "name", "link", "expires_at", "username", "groups")
+INVITATION_VIEW = "#/invitation/"
 
 
 def csv_header(names: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
@@ -30,16 +33,25 @@ def csv_line(cells: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA)
 
 
 async def invitation_csv_lines(
-    invitations: AsyncIterator["PasswordInvitation"], separator: CsvSeparator, page: str = ""
+    invitations: AsyncIterator["PasswordInvitation"],
+    separator: CsvSeparator,
+    page: str | None,
+    columns: Sequence[str] = INVITATION_COLUMNS,
 ) -> AsyncIterator[str]:
     """Yield a header and a CSV line for each invitation; formulas are escaped.
 
-    With the address of a page, to whose end a token is added, the lines have links.
+    A link is the address of a page with a token at its end. Without a page, there are none.
     """
-    columns = [("link" if page and each == "token" else each) for each in INVITATION_COLUMNS]
     yield csv_header(columns, separator)
     async for invitation in invitations:
-        expires_at = format_time(invitation.expires_at)
-        user, link = invitation.user, page + invitation.token
-        login = (user.email or "", user.name, link, expires_at, user.username or "")
-        yield csv_line((*login, ", ".join(user.groups)), separator)
+        user, token = invitation.user, invitation.token
+        cells = {
+            "email": user.email or "",
+            "name": user.name,
+            "token": token,
+            "expires_at": format_time(invitation.expires_at),
+            "username": user.username or "",
+            "groups": ", ".join(user.groups),
+            "link": page + token if page and token else "",
+        }
+        yield csv_line([cells[column] for column in columns], separator)

@@ -17,8 +17,10 @@ from pymongo.errors import PyMongoError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from slotlock.api.endpoints.responses import to_response
 from slotlock.api.telemetry.process_metrics import ServerProcessCollector
 from slotlock.domain.shared.value_object import value_object
+from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.mongo.client import MongoHealth
 from slotlock.infrastructure.mongo.clock import MongoClock
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
@@ -87,6 +89,8 @@ class HealthEndpoints:
         without Redis, so a load balancer should ask for MongoDB.
         """
         required = request.query_params.get("of")
+        if required not in (None, "mongodb", "redis"):
+            return to_response(HttpError(400, "`of` is mongodb or redis."))
         mongodb, redis = await asyncio.gather(
             self.mongo_health.is_available(), self.pipeline.check()
         )
@@ -101,7 +105,9 @@ class HealthEndpoints:
             "redis": self.pipeline.state.value if not redis else "up",
             "clockSkewSeconds": round(self.clock.skew_s, 3),
         }
-        return JSONResponse(body, status_code=503 if unavailable else 200)
+        if unavailable:
+            return JSONResponse({**body, "code": "UNAVAILABLE"}, 503)
+        return JSONResponse(body)
 
     async def metrics(self, request: Request[Any]) -> Response:
         """Return the metrics of this process, or the sums over all processes of `serve`."""

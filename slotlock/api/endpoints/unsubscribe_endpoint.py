@@ -51,7 +51,7 @@ TEXTS = {
 BUTTONS = {"en": "Unsubscribe", "de": "Abbestellen", "zh": "退订"}
 HINTS = {
     "en": "Mails about your own bookings still come. Your account has this setting, too.",
-    "de": "Mails zu deinen eigenen Buchungen kommen weiterhin. Die Einstellung steht auch in "
+    "de": "E-Mails zu deinen eigenen Buchungen kommen weiterhin. Die Einstellung steht auch in "
     "deinem Konto.",
     "zh": "与你自己的预约有关的邮件仍会发送。你也可以在账号中更改此设置。",
 }

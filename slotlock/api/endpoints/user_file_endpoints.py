@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import assert_never
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from slotlock.api.endpoints.callers import recheck_organizer
-from slotlock.api.endpoints.csv_files import invitation_csv_lines
+from slotlock.api.endpoints.csv_files import INVITATION_VIEW, invitation_csv_lines
 from slotlock.api.endpoints.downloads import choose_separator, content_disposition
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import error_response
@@ -20,7 +21,12 @@ from slotlock.domain.users.account_admin_rules import manageable_roles
 from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_choices import INVALID_CHOICES, parse_choices
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
-from slotlock.domain.users.import_plan import ImportBusy, ImportResult, ImportTooLarge
+from slotlock.domain.users.import_plan import (
+    ImportBusy,
+    ImportResult,
+    ImportTooLarge,
+    SelfRegisteredAccount,
+)
 from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode
@@ -49,9 +55,12 @@ def import_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEn
     return OrganizerEndpoint(auth, rate_limits, _import_users)
 
 
-def invitations_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
-    """Create the endpoint of `POST /users/invitations`."""
-    return OrganizerEndpoint(auth, rate_limits, _invite_users)
+def invitations_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, board_url: str | None
+) -> OrganizerEndpoint:
+    """Create the endpoint of `POST /users/invitations`, with links to the board, if any."""
+    page = board_url and board_url + INVITATION_VIEW
+    return OrganizerEndpoint(auth, rate_limits, partial(_invite_users, page))
 
 
 async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Response:
@@ -77,7 +86,7 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
         )
     match outcome:
         case ImportResult():
-            return JSONResponse(_to_report(outcome))
+            return JSONResponse(import_report(outcome))
         case InvalidUserFile():
             problems = [{"line": each.lines[0], **asdict(each)} for each in outcome.problems]
             text = "The file has errors; nothing was imported."
@@ -96,8 +105,9 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
             assert_never(outcome)
 
 
-def _to_report(result: ImportResult) -> dict[str, object]:
-    registered = [
+def registered_report(accounts: Sequence[SelfRegisteredAccount]) -> list[dict[str, object]]:
+    """Return the JSON of accounts that their users registered, and that did not change."""
+    return [
         {
             "line": account.line,
             "userId": user_global_id(account.user.id),
@@ -105,8 +115,12 @@ def _to_report(result: ImportResult) -> dict[str, object]:
             "name": account.user.name,
             "registeredAt": format_time(account.user.created_at),
         }
-        for account in result.self_registered
+        for account in accounts
     ]
+
+
+def import_report(result: ImportResult) -> dict[str, object]:
+    """Return the JSON of an import, also for the command line."""
     return {
         "dryRun": result.dry_run,
         "created": result.created,
@@ -114,7 +128,7 @@ def _to_report(result: ImportResult) -> dict[str, object]:
         "unchanged": result.unchanged,
         "claimed": result.claimed,
         "vouchedFor": result.vouched_for,
-        "selfRegistered": registered,
+        "selfRegistered": registered_report(result.self_registered),
         "ignoredColumns": list(result.ignored_columns),
         "leavers": [
             {
@@ -129,7 +143,9 @@ def _to_report(result: ImportResult) -> dict[str, object]:
     }
 
 
-async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Response:
+async def _invite_users(
+    page: str | None, auth: Auth, organizer: Caller, request: Request
+) -> Response:
     params = query_params(request, "group", "separator", "mail")
     by_mail = params.get("mail", "false")
     if by_mail not in ("true", "false"):
@@ -144,7 +160,7 @@ async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Resp
             raise HttpError(400, f"`group`: {problem}")
     roles = manageable_roles(organizer)
     invitations = invite(auth, group, roles, organizer, by_mail=by_mail == "true")
-    lines = invitation_csv_lines(invitations, separator)
+    lines = invitation_csv_lines(invitations, separator, page)
     # An unavailable MongoDB fails the first invitation, while the status can still be 503.
     first_lines = [await anext(lines), await anext(lines, "")]
     file_name = f"invitations-{auth.now():%Y-%m-%d}.csv"

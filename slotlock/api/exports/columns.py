@@ -78,20 +78,22 @@ def _schedule(row: RosterRow, language: ExportLanguage) -> str:
 
 Columns = tuple[RosterColumn[Any], ...]
 SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
-    RosterColumn("slot", "Slot", 28, lambda slot: slot.title),
+    RosterColumn("slot", "Course", 28, lambda slot: slot.title),
     RosterColumn("start", "Start (local)", 17, lambda slot: slot.start),
     RosterColumn("end", "End (local)", 17, lambda slot: slot.end),
     RosterColumn("time_zone", "Time zone", 18, lambda slot: slot.time_zone),
-    RosterColumn("location", "Location", 20, lambda slot: slot.location),
+    RosterColumn("location", "Where", 20, lambda slot: slot.location),
 )
 # The last columns of every sheet. A new one comes at the end, because columns keep their positions.
 LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
-    RosterColumn("resources", "Resources", 28, lambda row: ";".join(row.slot.resources)),
+    RosterColumn("resources", "Rooms and devices", 28, lambda row: ";".join(row.slot.resources)),
     RosterColumn("meetings", "Meetings", 60, _meetings, text=_schedule),
 )
 _NAME = RosterColumn[RosterRow]("name", "Name", 24, lambda row: row.name)
-_EMAIL = RosterColumn[RosterRow]("email", "Address", 30, lambda row: row.login_name)
-_GROUPS = RosterColumn[RosterRow]("groups", "Groups", 18, lambda row: ";".join(row.groups))
+_EMAIL = RosterColumn[RosterRow]("email", "Email or user name", 30, lambda row: row.login_name)
+_GROUPS = RosterColumn[RosterRow](
+    "groups", "Classes and groups", 18, lambda row: ";".join(row.groups)
+)
 _SINCE = RosterColumn[RosterRow](
     "waiting_since", "Waiting since (local)", 21, lambda r: r.waited_since
 )
@@ -101,9 +103,9 @@ BOOKING_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     _EMAIL,
     _GROUPS,
     RosterColumn("status", "Status", 12, lambda r: r.status.name if r.status else "WAITING", True),
-    of_booking("held_until", "Held until (local)", 20, lambda booking: booking.held_until),
-    of_booking("created_at", "Created at (local)", 20, lambda booking: booking.created_at),
-    RosterColumn("created_by", "Created by", 24, lambda row: row.made_by),
+    of_booking("held_until", "Reserved until (local)", 20, lambda booking: booking.held_until),
+    of_booking("created_at", "Booked at (local)", 20, lambda booking: booking.created_at),
+    RosterColumn("created_by", "Booked by", 24, lambda row: row.made_by),
     _SINCE,
     of_booking("overridden_limits", "Overridden limits", 24, _overridden_limits, is_coded=True),
     of_booking(
@@ -123,8 +125,8 @@ STATUS = RosterColumn[Slot]("status", "Status", 12, lambda slot: slot.status.nam
 COUNT_COLUMNS: tuple[RosterColumn[PlaceCounts], ...] = (
     RosterColumn("places", "Places", 9, lambda counts: counts.places),
     RosterColumn("confirmed", "Confirmed", 11, lambda counts: counts.confirmed),
-    RosterColumn("held", "Held", 9, lambda counts: counts.held),
-    RosterColumn("cancelled", "Cancelled", 11, lambda counts: counts.cancelled),
+    RosterColumn("held", "Reserved", 9, lambda counts: counts.held),
+    RosterColumn("cancelled", "Ended", 11, lambda counts: counts.cancelled),
     RosterColumn("waiting", "Waiting", 9, lambda counts: counts.waiting),
     RosterColumn("free", "Free", 9, lambda counts: counts.free),
 )

@@ -21,6 +21,7 @@ from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.shared.value_object import value_object
 
 COMMAND = (sys.executable, "-m", "slotlock.api.exports.export_process")
+LETTERS_COMMAND = (sys.executable, "-m", "slotlock.api.exports.letters")
 # The file is complete, also without some fonts.
 COMPLETE_CODES = (os.EX_OK, os.EX_CONFIG)
 # MongoDB was unavailable, or there are too many rows.
@@ -67,7 +68,7 @@ Export = ExportFile | ExportBusy | ExportFailed | ExportTooLarge
 
 
 class ExportBuilder:
-    """Builds roster files, one at a time."""
+    """Builds files of rosters and of letters, one at a time."""
 
     def __init__(self, mongo_url: str, now: Callable[[], datetime]) -> None:
         self._mongo_url = mongo_url
@@ -87,6 +88,16 @@ class ExportBuilder:
         The separator is that of a CSV file. Without a language, a table has the names and codes of
         the API, and a PDF is English.
         """
+        now = self._now().isoformat()
+        arguments = (kind, id_, file_format, now, separator.value, language or "")
+        # Other users can read the arguments and environment of a process, but not its pipe.
+        return await self._build_alone((*COMMAND, *arguments), self._mongo_url)
+
+    async def build_letters(self, letters: str) -> Export:
+        """Build the PDF of letters, which a line of JSON describes (`letters.py`)."""
+        return await self._build_alone(LETTERS_COMMAND, letters)
+
+    async def _build_alone(self, command: tuple[str, ...], line: str) -> Export:
         try:
             async with asyncio.timeout(WAIT_TIMEOUT_S):
                 await self._lock.acquire()
@@ -94,25 +105,22 @@ class ExportBuilder:
             return ExportBusy(RETRY_AFTER_S)
         try:
             async with asyncio.timeout(BUILD_TIMEOUT_S):
-                now = self._now().isoformat()
-                arguments = (kind, id_, file_format, now, separator.value, language or "")
-                return await self._build(arguments)
+                return await self._build(command, line)
         except TimeoutError:
             return ExportFailed()
         finally:
             self._lock.release()
 
-    async def _build(self, arguments: tuple[str, ...]) -> Export:
+    async def _build(self, command: tuple[str, ...], line: str) -> Export:
         file: BinaryIO = tempfile.TemporaryFile(prefix="slotlock-export-")  # noqa: SIM115
         try:
-            code = await self._run_child(arguments, file)
+            code = await self._run_child(command, line, file)
         except BaseException:
             file.close()
             raise
         if code == os.EX_CONFIG:
-            log.warning(
-                "no font has some characters of the sign-in sheets of %s_%s", *arguments[:2]
-            )
+            about = f"sign-in sheets of {'_'.join(command[3:5])}" if command[3:] else "letters"
+            log.warning("no font has some characters of the %s", about)
         if code not in COMPLETE_CODES:
             file.close()
             return ExportTooLarge() if code == os.EX_DATAERR else ExportFailed()
@@ -120,15 +128,12 @@ class ExportBuilder:
         file.seek(0)
         return ExportFile(file, size, has_missing_glyphs=code == os.EX_CONFIG)
 
-    async def _run_child(self, arguments: tuple[str, ...], output: BinaryIO) -> int:
+    async def _run_child(self, command: tuple[str, ...], line: str, output: BinaryIO) -> int:
         """Return the exit code of the child, which is one of `EXPECTED_CODES`."""
-        process = await asyncio.create_subprocess_exec(
-            *COMMAND, *arguments, stdin=PIPE, stdout=output
-        )
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=output)
         try:
             assert process.stdin is not None  # noqa: S101  (it is a pipe)
-            # Other users can read the arguments and environment of a process, but not its pipe.
-            process.stdin.write(self._mongo_url.encode() + b"\n")
+            process.stdin.write(line.encode() + b"\n")
             code = await process.wait()
         finally:
             await _terminate(process)

@@ -33,26 +33,26 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="Name",
         groups="Groups",
         signature="Signature",
-        draft="This slot is a draft.",
-        cancelled="This slot is cancelled.",
-        no_slots="No published slots.",
+        draft="This course is a draft.",
+        cancelled="This course does not take place.",
+        no_slots="No published courses.",
         missing_font="Boxes stand for characters that no font of the server has. "
         "The administrator can install fonts.",
-        marks="X: came, –: did not come",  # noqa: RUF001
+        marks="X: here, –: absent",  # noqa: RUF001
     ),
     "de": SheetTexts(
-        title="Teilnahmeliste",
+        title="Anwesenheitsliste",
         number="Nr.",
         here="Da",
         name="Name",
         groups="Gruppen",
         signature="Unterschrift",
-        draft="Dieser Termin ist ein Entwurf.",
-        cancelled="Dieser Termin ist abgesagt.",
-        no_slots="Keine veröffentlichten Termine.",
+        draft="Dieser Kurs ist ein Entwurf.",
+        cancelled="Dieser Kurs findet nicht statt.",
+        no_slots="Keine veröffentlichten Kurse.",
         missing_font="Kästchen stehen für Zeichen, für die der Server keine Schriftart hat. "
         "Die Administration kann Schriftarten installieren.",
-        marks="X: war da, –: fehlte",  # noqa: RUF001
+        marks="X: da, –: gefehlt",  # noqa: RUF001
     ),
     "fr": SheetTexts(
         title="Liste d'émargement",
@@ -61,9 +61,9 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="Nom",
         groups="Groupes",
         signature="Signature",
-        draft="Ce créneau est un brouillon.",
-        cancelled="Ce créneau est annulé.",
-        no_slots="Aucun créneau publié.",
+        draft="Ce cours est un brouillon.",
+        cancelled="Ce cours est annulé.",
+        no_slots="Aucun cours publié.",
         missing_font="Les carrés remplacent des caractères sans police sur le serveur. "
         "L'administration peut installer des polices.",
         marks="X : présent, – : absent",  # noqa: RUF001
@@ -75,9 +75,9 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="Nombre",
         groups="Grupos",
         signature="Firma",
-        draft="Este turno es un borrador.",
-        cancelled="Este turno está cancelado.",
-        no_slots="No hay turnos publicados.",
+        draft="Este curso es un borrador.",
+        cancelled="Este curso está cancelado.",
+        no_slots="No hay cursos publicados.",
         missing_font="Los cuadros sustituyen caracteres para los que el servidor no tiene fuente. "
         "La administración puede instalar fuentes.",
         marks="X: vino, –: no vino",  # noqa: RUF001
@@ -87,13 +87,13 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         number="序号",
         here="到场",
         name="姓名",
-        groups="分组",
+        groups="班级和分组",
         signature="签名",
-        draft="此时段为草稿。",
-        cancelled="此时段已取消。",
-        no_slots="没有已发布的时段。",
+        draft="此课程为草稿。",
+        cancelled="课程已取消。",
+        no_slots="没有已发布的课程。",
         missing_font="方框表示服务器没有相应字体的字符。管理员可以安装字体。",
-        marks="X：到场，–：未到",  # noqa: RUF001
+        marks="X：已到场，–：缺席",  # noqa: RUF001
     ),
 }
 

@@ -77,11 +77,11 @@ class SignInSheets:
 
     def close(self) -> None:
         """Write the PDF. Sheets with boxes for missing glyphs say so."""
-        fonts = typst.Fonts(font_paths=_font_folders())
+        fonts = typst.Fonts(font_paths=font_folders())
         texts = SHEET_TEXTS[self._language]
         characters = set[str]().union(*(sheet.characters for sheet in self._sheets))
         printed = set("".join((*astuple(texts), *astuple(SCHEDULE_WORDS[self._language]))))
-        missing = _without_glyph(characters | printed, fonts)
+        missing = without_glyph(characters | printed, fonts)
         if missing & printed:
             self._language, texts = DEFAULT_LANGUAGE, SHEET_TEXTS[DEFAULT_LANGUAGE]
         self.has_missing_glyphs = bool(missing & characters)
@@ -167,13 +167,13 @@ def _to_cell(text: str, width: int) -> str | list[str]:
     return [text] if widest > NARROW_PER_CM * width or _LIGATURES.search(text) else text
 
 
-def _font_folders() -> list[str]:
+def font_folders() -> list[str]:
     """Return the folders of the font packages that are installed."""
     found = filter(None, map(find_spec, FONT_PACKAGES))
     return [folder for each in found for folder in each.submodule_search_locations or ()]
 
 
-def _without_glyph(characters: Collection[str], fonts: typst.Fonts) -> set[str]:
+def without_glyph(characters: Collection[str], fonts: typst.Fonts) -> set[str]:
     """Return which of several characters have a glyph in no font; each is printed on a page."""
     tried = [PRIVATE_USE, *characters]
     inputs = {"text": "".join(tried)}

@@ -1,20 +1,20 @@
 """The titles and words of rosters in the languages of viewers.
 
-English titles are those of the columns. Without a language, tables have the names and codes of the
-API, which programs read.
+English titles are those of the columns, and English words come last in the table, unless they are
+the codes. Without a language, tables have the names and codes of the API, which programs read.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from slotlock.api.exports.columns import Cell, RosterColumn, Shown, cells_of
+from slotlock.api.exports.columns import STATUS, Cell, RosterColumn, Shown, cells_of
 from slotlock.domain.reports.export_formats import ExportLanguage
 
-_LANGUAGES = ("de", "fr", "es", "zh")
+_LANGUAGES = ("de", "fr", "es", "zh", "en")
 # Titles by the names of columns, then names of sheets, then words by their codes.
 _TABLE = Path(__file__).with_name("words.txt").read_text(encoding="utf-8")
 _ROWS = [[cell.strip() for cell in line.split("|")] for line in _TABLE.splitlines()]
-TEXTS = {key: dict(zip(_LANGUAGES, texts, strict=True)) for key, *texts in _ROWS}
+TEXTS = {key: dict(zip(_LANGUAGES, texts, strict=False)) for key, *texts in _ROWS}
 
 
 def title_of(column: RosterColumn[Shown], language: ExportLanguage | None) -> str:
@@ -42,12 +42,14 @@ def shown_cells(
         if column.text:
             cells[index] = column.text(shown, language)
         elif column.is_coded and isinstance(cell, str):
-            cells[index] = _words(cell, language)
+            # A slot is canceled for everyone; a booking may only have ended.
+            cells[index] = _words(cell, language, "SLOT_" if column is STATUS else "")
     return cells
 
 
-def _words(codes: str, language: ExportLanguage) -> str:
+def _words(codes: str, language: ExportLanguage, beginning: str) -> str:
     def word(code: str) -> str:
-        return TEXTS.get(code, {}).get(language, code.replace("_", " ").capitalize())
+        texts = TEXTS.get(beginning + code) or TEXTS.get(code, {})
+        return texts.get(language, code.replace("_", " ").capitalize())
 
     return ", ".join(map(word, filter(None, codes.split(";"))))

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from struct import pack
 from typing import Any, cast
 
+import orjson
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
@@ -17,6 +18,7 @@ from slotlock.api.middleware.response_headers import SECURITY_HEADERS
 from slotlock.api.server.http_protocol import ServerConfig
 from slotlock.api.server.request_headers import raw_response
 from slotlock.graphql.transport.client_info import client_address
+from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.graphql.transport.push.direct_writes import EXTENSION, DirectWrites
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 
@@ -69,10 +71,13 @@ class EventQueue:
 
 
 class _HandshakeProtocol(ServerProtocol):
-    """Adds the security headers to rejected handshakes."""
+    """Rejects handshakes with the body of all errors, and with the security headers."""
 
     def reject(self, status: HTTPStatus | int, text: str) -> Response:
-        response = super().reject(status, text)
+        body = orjson.dumps(HttpError(int(status), " ".join(text.split())).body)
+        response = super().reject(status, body.decode())
+        del response.headers["Content-Type"]
+        response.headers["Content-Type"] = "application/json"
         for name, value in SECURITY_HEADERS:
             response.headers[name.decode()] = value.decode()
         return response

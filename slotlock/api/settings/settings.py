@@ -105,12 +105,17 @@ def _check_email(email: str) -> str:
 class Settings(LogSettings, LimitSettings, MailSettings):
     """The settings of a process. Only `read_settings` checks the values."""
 
-    host: str = setting(default="127.0.0.1", description="The address to listen on.")
+    host: str = setting(
+        default="127.0.0.1",
+        description="The IPv4 or IPv6 address to listen on; `0.0.0.0` stands for all of IPv4. "
+        "A socket unit of systemd, which has its own, comes first for `serve`.",
+    )
     port: int = setting(
         default=8000,
         ge=1,
         le=65535,
-        description="The port to listen on. `PORT` also works.",
+        description="The port to listen on. `PORT` also works. "
+        "A socket unit of systemd, which has its own, comes first for `serve`.",
     )
     public_url: str | None = setting(
         default=None,
@@ -247,7 +252,8 @@ class Settings(LogSettings, LimitSettings, MailSettings):
     site_name: str = setting(
         default="slotlock",
         check=_check_site_name,
-        description="The name that the board and other clients show, such as that of the school.",
+        description="The name that the board and other clients show, such as that of the school; "
+        f"at most {MAX_SITE_NAME_LENGTH} characters.",
     )
     site_color: str | None = setting(
         default=None,

@@ -1,6 +1,5 @@
 """Administration of accounts: create, edit and erase them, set roles, end sessions."""
 
-import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -16,7 +15,6 @@ from slotlock.auth.container import Auth
 from slotlock.auth.email_verification import email_changed_mails
 from slotlock.auth.invitations import (
     INVITATION_TTL,
-    TOKEN_BYTES,
     create_password_reset,
     invitation_mail,
     invite_user,
@@ -24,7 +22,7 @@ from slotlock.auth.invitations import (
     was_recently_mailed,
 )
 from slotlock.auth.password_policy.rules import validate_password
-from slotlock.auth.tokens import hash_token
+from slotlock.auth.tokens import new_code
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED
 from slotlock.domain.shared.declare import outcome, shown
@@ -144,9 +142,9 @@ async def create_invited_user(
     field_problems = FieldProblem.all_of(problems)
     if field_problems or login_name is None:
         return InvalidInput(field_problems)
-    now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
+    now, (token, hash_) = auth.now(), new_code(auth.tokens)
     expires_at = now + INVITATION_TTL
-    new = InvitedUser(name, login_name, role, cleaned_groups, hash_token(token), expires_at)
+    new = InvitedUser(name, login_name, role, cleaned_groups, hash_, expires_at)
     user = await auth.repositories.account_admin_writer.insert(
         new,
         caller.user_id,

@@ -3,14 +3,13 @@
 `lock` and then `invite` claim an account. In between, its bookings can be cancelled.
 """
 
-import secrets
 from datetime import datetime
 from functools import partial
 
 from slotlock.auth.admin.groups_and_bans import change_user, find_user
 from slotlock.auth.container import Auth
-from slotlock.auth.invitations import INVITATION_TTL, TOKEN_BYTES, invitation_mail
-from slotlock.auth.tokens import hash_token
+from slotlock.auth.invitations import INVITATION_TTL, invitation_mail
+from slotlock.auth.tokens import new_code
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.shared.declare import outcome, shown
 from slotlock.domain.shared.problems import ProblemCode
@@ -66,14 +65,14 @@ async def invite(
     auth: Auth, caller: Caller, user_id: UserId, held: HeldPlaces
 ) -> UserClaimed | ClaimRefusal:
     """Invite the user of a locked account, by mail alone if the site sends mail."""
-    now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
+    now, (token, hash_) = auth.now(), new_code(auth.tokens)
     expires_at = now + INVITATION_TTL
     to_mail = partial(invitation_mail, token=token, expires_at=expires_at, now=now, caller=caller)
 
     async def write(user: User) -> UserClaimed | None:
         is_mailed = auth.sends_mail and user.email is not None
         claimed = await auth.repositories.account_claims.invite(
-            user, hash_token(token), expires_at, caller.user_id, now, to_mail if is_mailed else None
+            user, hash_, expires_at, caller.user_id, now, to_mail if is_mailed else None
         )
         if claimed is None:
             return None

@@ -20,7 +20,7 @@ from slotlock.domain.users.account_admin_rules import (
     validate_ban_reason,
 )
 from slotlock.domain.users.groups import clean_groups, validate_groups
-from slotlock.domain.users.user import Caller, User, UserFilter, UserId
+from slotlock.domain.users.user import Caller, User, UserFilter, UserGroup, UserId
 from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.client import ConflictError
 
@@ -70,6 +70,11 @@ async def list_users(
 ) -> Page[User]:
     """Return the next matching users by e-mail address; `after` is the last address seen."""
     return await auth.repositories.users.page(user_filter, first, after)
+
+
+async def list_groups(auth: Auth, first: int, after: str | None) -> Page[UserGroup]:
+    """Return the next groups that users have, by name; `after` is the last name seen."""
+    return await auth.repositories.users.page_of_groups(first, after)
 
 
 async def set_groups(

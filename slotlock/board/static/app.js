@@ -34,6 +34,7 @@ const VIEWS = {
   signin: openSignIn,
   signon: openSignOn,
   invitation: openInvitation,
+  code: openInvitation,
   reset: openReset,
 };
 /** Those for organizers, which come with their texts when one is asked for. */

@@ -10,7 +10,7 @@ import { subscribe } from "./socket.js";
 import { tellNews } from "./news.js";
 import { say } from "./page.js";
 import { tab } from "./storage.js";
-import { errorText, ordinal, problemText, t } from "./text.js";
+import { deviceZone, errorText, ordinal, problemTexts, shortMomentOf, t, timeOf } from "./text.js";
 
 const STORED_REQUESTS = "slotlock.pending";
 const POLL_MS = 5000;
@@ -165,8 +165,9 @@ export function leaveQueue(slotId) {
 /** Return why something did not work, as a sentence. @param {any} result */
 export function reason(result) {
   const { code, message, fields, limit } = result;
-  if (fields?.length) return fields.map(problemText).join(" ");
-  return t(`refusal.${code}`, { ...result, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));
+  if (fields?.length) return problemTexts(fields);
+  const until = result.until && shortMomentOf(result.until, deviceZone);
+  return t(`refusal.${code}`, { ...result, until, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));
 }
 
 /**

@@ -161,9 +161,10 @@ function patchElement(old, next) {
   } else if (known) {
     handlersOf.delete(old);
   }
-  if (old instanceof HTMLInputElement && next instanceof HTMLInputElement) {
-    if (next.checked !== old.checked) old.checked = next.checked;
-    if (next.hasAttribute("data-controlled") && next.value !== old.value) old.value = next.value;
+  if (old instanceof HTMLInputElement || old instanceof HTMLTextAreaElement) {
+    const { checked, value } = /** @type {HTMLInputElement} */ (next);
+    if ("checked" in old && checked !== old.checked) old.checked = checked;
+    if (next.hasAttribute("data-controlled") && value !== old.value) old.value = value;
   }
   const rows = rowsOf.get(next);
   if (rows) showRows(old, rows);

@@ -1,7 +1,6 @@
 // @ts-check
 /** Parts that several views show: icons, the dashes of places, notices, fields. */
 import { lostAt, me } from "./client.js";
-import { now } from "./clock.js";
 import { h, redraw, svg } from "./kernel.js";
 import { signInFirst } from "./page.js";
 import { isConnecting } from "./socket.js";
@@ -228,7 +227,7 @@ export function freshness(state) {
 
 /** Say in which zone times are, if it is not that of the device. @param {string} zone */
 export function zoneNote(zone) {
-  return zone !== deviceZone && h("p", { class: "soft span" }, zoneText(zone, new Date(now())));
+  return zone !== deviceZone && h("p", { class: "soft span" }, zoneText(zone));
 }
 
 /** What is asked before it is done, by its id. */

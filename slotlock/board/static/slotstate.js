@@ -7,7 +7,7 @@ import { button, hidden, icon, places, whose } from "./parts.js";
 import { h, redraw } from "./kernel.js";
 import { go, signInFirst } from "./page.js";
 import { local } from "./storage.js";
-import { countdown, dateKey, ordinal, shortDayOf, shortOf, t, timeOf } from "./text.js";
+import { commas, countdown, dateKey, ordinal, shortMomentOf, shortOf, t, timeOf } from "./text.js";
 
 /** How many places are almost none: at most two, or a tenth. */
 const ALMOST = 2;
@@ -39,7 +39,7 @@ export function shownState(slot, context) {
   const swapFrom = context.swapFrom;
   if (swapFrom && !slot.myBooking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && isLifted(refusal, swapFrom)) return swapState(slot, swapFrom);
   if (refusal?.code === "TIME_CONFLICT") return clashState(slot, refusal);
-  if (refusal?.code === "LIMIT_REACHED" && refusal.limit === 1 && context.own) return limitState(slot, refusal, context.own);
+  if (refusal?.code === "LIMIT_REACHED" && refusal.limit === 1 && context.own) return limitState(slot, context.own);
   if (refusal && !["SLOT_FULL", "NOT_YET_OPEN", "ALREADY_BOOKED", "QUEUE_ONLY"].includes(refusal.code)) {
     return closedState(refusal);
   }
@@ -64,7 +64,7 @@ export function freePlaces(slot) {
 
 /** Return the groups that a campaign is for. @param {any} campaign @returns {string} */
 export function audienceOf(campaign) {
-  return (campaign?.eligibleGroups ?? []).map((/** @type {string[]} */ set) => set.join(", ")).join(" · ");
+  return (campaign?.eligibleGroups ?? []).map(commas).join(" · ");
 }
 
 /** Whether the campaign is for a group of this person, as far as is known. @param {any} campaign */
@@ -152,7 +152,7 @@ export function opening(at, zone) {
   const date = new Date(at);
   if (dateKey(date, zone) === dateKey(new Date(now()), zone)) return timeOf(date, zone);
   const isNear = at > now() && at < now() + 6 * 86_400_000;
-  return isNear ? shortOf(date, zone) : `${shortDayOf(date, zone)}, ${timeOf(date, zone)}`;
+  return isNear ? shortOf(date, zone) : shortMomentOf(date, zone);
 }
 
 /** Say when something opens. @param {number} at @param {string} zone */
@@ -194,9 +194,9 @@ function clashState(slot, refusal) {
   return swappedState("clash", slot, () => h("p", null, icon("overlap"), text()), other && { id: other.id, title: other.slot.title });
 }
 
-/** @param {any} slot @param {any} refusal @param {any} own the slot of the one booking that is allowed @returns {Shown} */
-function limitState(slot, refusal, own) {
-  const left = () => (slot.remaining > 0 ? freeLeft(slot) : h("p", null, icon("lock"), reason(refusal)));
+/** @param {any} slot @param {any} own the slot of the one booking that is allowed @returns {Shown} */
+function limitState(slot, own) {
+  const left = () => h("p", null, icon("lock"), t("state.hasPlace", { title: own.title }));
   return swappedState("closed", slot, left, { id: own.myBooking.id, title: own.title });
 }
 
@@ -218,7 +218,7 @@ function isLifted(refusal, bookingId) {
 /** @param {any} slot @param {string} bookingId @returns {Shown} */
 function swapState(slot, bookingId) {
   const action = () => button("second", [icon("swap"), t("action.swap"), title(slot)], () => swap(slot, bookingId));
-  return { state: "open", left: () => freeLeft(slot), action };
+  return { state: "open", left: () => [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))], action };
 }
 
 /** @param {any} slot @param {any} refusal @returns {Shown} */
@@ -258,11 +258,6 @@ function asUser(action) {
 /** @param {any} slot */
 function freeText(slot) {
   return t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining });
-}
-
-/** Return what a row shows of a course with free places. @param {any} slot */
-function freeLeft(slot) {
-  return [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))];
 }
 
 /** @param {any} slot */

@@ -48,9 +48,12 @@ async function read() {
   document.documentElement.lang = wanted;
 }
 
+/** A blank between a variable, within two NULs, and its neighbor, if Chinese stands on both sides. */
+const BLANK = /([\u2018-\u201d\u3000-\u9fff\uff00-\uffef])(?:\0 \0?| \0)(?=[\u2018-\u201d\u3000-\u9fff\uff00-\uffef])/g;
+
 /**
- * Return a text with its variables. A text with plural forms is an object by CLDR category; the
- * variable `count` chooses the form.
+ * Return a text with its variables. A text with plural forms is an object by CLDR category, or by a
+ * number that has a form of its own; the variable `count` chooses the form. Each text may name the site.
  * @param {string} key
  * @param {Record<string, any>} [variables]
  * @param {string} [missing] instead of a text that does not exist
@@ -61,9 +64,13 @@ export function t(key, variables = {}, missing = key) {
   if (text === undefined) return missing;
   if (typeof text === "object") {
     const form = plurals("cardinal").select(variables.count);
-    text = text[form] ?? text.other;
+    text = text[variables.count] ?? text[form] ?? text.other;
   }
-  return text.replace(/\{(\w+)\}/g, (/** @type {string} */ _, /** @type {string} */ name) => String(variables[name] ?? ""));
+  const values = /** @type {Record<string, any>} */ ({ site: site.name, ...variables });
+  return text
+    .replace(/\{(\w+)\}/g, (/** @type {string} */ _, /** @type {string} */ name) => `\0${values[name] ?? ""}\0`)
+    .replace(BLANK, "$1")
+    .replaceAll("\0", "");
 }
 
 /** Return what an error of a request means. @param {string} code @param {Record<string, any>} [variables] */
@@ -77,8 +84,31 @@ export function errorText(code, variables) {
  */
 export function problemText({ code, message, values }) {
   if (!hasText(`problem.${code}`)) return message;
-  const named = Object.fromEntries(values.map(({ name, value }) => [name, value]));
+  const named = Object.fromEntries(values.map(({ name, value }) => [name, value.replace(LOCAL_TIME, readable)]));
   return [named.about, t(`problem.${code}`, named)].filter(Boolean).join(": ");
+}
+
+/** Return what is wrong with fields. @param {any[]} problems */
+export function problemTexts(problems) {
+  return sentences(problems.map(problemText));
+}
+
+/** A time in the text of a problem, as 2031-05-05 15:00:00 Europe/Berlin. */
+const LOCAL_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d):\d\d .+/;
+
+/** @param {string} _ @param {string} day @param {string} time */
+function readable(_, day, time) {
+  return moment(dayOf(day, "UTC"), time);
+}
+
+/** Return sentences, one after the other. @param {any[]} texts of which some may be empty */
+export function sentences(texts) {
+  return texts.filter(Boolean).join(t("blank"));
+}
+
+/** Return names with commas between them, as A, B, C. @param {string[]} names */
+export function commas(names) {
+  return names.join(t("comma"));
 }
 
 /** Whether there is a text. @param {string} key */
@@ -117,6 +147,16 @@ export function dayOf(at, zone) {
   return timeFormat(zone, { weekday: "long", day: "numeric", month: "long", ...(isThisYear ? {} : { year: "numeric" }) }).format(date);
 }
 
+/** Return a day with a time. @param {string} day @param {string} time */
+export function moment(day, time) {
+  return t("moment", { day, time });
+}
+
+/** Return a short date with its time, as May 5, 15:00. @param {string | Date} at @param {string} zone */
+export function shortMomentOf(at, zone) {
+  return moment(shortDayOf(at, zone), timeOf(at, zone));
+}
+
 /** Return a short day and time, as Mon 15:00. @param {string | Date} at @param {string} zone */
 export function shortOf(at, zone) {
   return `${weekdayOf(at, zone)} ${timeOf(at, zone)}`;
@@ -133,7 +173,7 @@ function longWeekdayOf(at, zone) {
 }
 
 /**
- * Return when a course meets, as "Every Monday 15:30, 12 dates"; empty for one date.
+ * Return when a course meets, as "Every Monday 15:30, 12 meetings"; empty for one.
  * @param {{meetingCount: number, meetings: Array<{startTime: string}>, timeZone: string}} slot with its first meetings
  */
 export function rhythmOf({ meetingCount: count, meetings, timeZone }) {
@@ -147,11 +187,12 @@ export function rhythmOf({ meetingCount: count, meetings, timeZone }) {
   return otherTimes.length ? t("meets.days", { days, count }) : t("meets.weekly", { days, time, count });
 }
 
-/** Return a number of minutes as days, hours and minutes. @param {number} minutes */
+/** Return a number of minutes as days, hours, minutes and seconds. @param {number} minutes */
 export function durationOf(minutes) {
+  const seconds = Math.ceil(minutes * 60);
   /** @type {Array<[string, number]>} */
-  const parts = [["day", Math.floor(minutes / 1440)], ["hour", Math.floor((minutes % 1440) / 60)], ["minute", minutes % 60]];
-  return listOf(parts.filter(([, value]) => value).map(([name, value]) => unitFormat(name).format(value))) || unitFormat("minute").format(0);
+  const parts = [["day", seconds / 86_400], ["hour", (seconds / 3600) % 24], ["minute", (seconds / 60) % 60], ["second", seconds % 60]];
+  return listOf(parts.filter(([, value]) => value >= 1).map(([name, value]) => unitFormat(name).format(Math.floor(value)))) || unitFormat("minute").format(0);
 }
 
 /** Return the format of a number of units, as 3 days. @param {string} unit @returns {Intl.NumberFormat} */
@@ -203,12 +244,19 @@ export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 /** The zone of the site, where it has one: of a place on the earth. */
 export const schoolZone = site.timeZone && site.timeZone !== "UTC" ? site.timeZone : deviceZone;
 
-/** Return in which zone times are shown, and how far the clock of the device is from it. @param {string} zone @param {Date} at */
-export function zoneText(zone, at) {
+/** Return the name of a zone, as Central European Time. @param {string} zone */
+export function zoneName(zone) {
+  const parts = timeFormat(zone, { timeZoneName: "longGeneric" }).formatToParts(new Date(now()));
+  return parts.find((part) => part.type === "timeZoneName")?.value ?? zone;
+}
+
+/** Return in which zone times are shown, and how far the clock of the device is from it. @param {string} zone */
+export function zoneText(zone) {
+  const at = new Date(now());
   const days = dateKey(at, deviceZone).localeCompare(dateKey(at, zone));
   const hours = 24 * days + hoursOf(at, deviceZone) - hoursOf(at, zone);
-  const difference = hours && t(hours > 0 ? "zone.ahead" : "zone.behind", { hours: number(Math.abs(hours)) });
-  return t("zone", { zone: zone.replace(/_/g, " ") }) + (difference || "");
+  const difference = hours && t(hours > 0 ? "zone.ahead" : "zone.behind", { time: durationOf(Math.abs(hours) * 60) });
+  return t("zone", { zone: zoneName(zone) }) + (difference || "");
 }
 
 /** Return the time until an instant as m:ss or h:mm:ss; never negative. @param {number} ms */

@@ -35,10 +35,12 @@ PAGE = argument(
     help="the page of a client of your own, to whose end the token is added; default: the board, "
     "at SLOTLOCK_PUBLIC_URL",
 )
+JSON = argument("--json", action="store_true", help="print JSON instead of lines")
 APPLY = argument("--apply", action="store_true", help="write the changes; otherwise only show them")
 USER_FILE = (
     argument("file", type=Path, help="CSV with columns such as email or username, name, groups"),
     APPLY,
+    JSON,
     argument(
         "--claim",
         metavar="LINES",
@@ -418,7 +420,7 @@ COMMANDS = {
             "data_dir",
         ),
         exit_codes={0: "No check failed; some may warn.", 1: "A check failed."},
-        arguments=(argument("--json", action="store_true", help="print JSON instead of lines"),),
+        arguments=(JSON,),
     ),
     "backup": Command(
         "Write the whole database into a file, while bookings go on.",

@@ -5,11 +5,12 @@ import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator
 
+from slotlock import __version__
 from slotlock.api.settings.settings import Settings, SettingsError, env_name, read_settings
 from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing, has_endpoint
 from slotlock.cli.commands.table import format_rows
 from slotlock.cli.deployment import describe, with_deployment, with_running
-from slotlock.cli.doctor.finding import Finding, Level, fail, ok, warning
+from slotlock.cli.doctor.finding import Finding, Level, fail, line_of, ok, warning
 from slotlock.devserver.running_deployment import find_running
 
 if sys.platform != "win32":
@@ -22,17 +23,20 @@ TRACES_TIMEOUT_S = 3.0
 
 def run_doctor(args: Namespace) -> int:
     """Run all checks, and return the exit code."""
-    return asyncio.run(examine(as_json=args.json))
+    return asyncio.run(_examine(args))
 
 
-async def examine(*, as_json: bool = False) -> int:
+async def _examine(args: Namespace) -> int:
     """Print a line for each check, or JSON, and return 1 if any failed, else 0."""
-    findings = []
+    source = f"of {args.env_file}, and then " if args.env_file else ""
+    findings = [ok("slotlock", f"{__version__}, with the settings {source}of the environment")]
+    if not args.json:
+        print(line_of("LEVEL", "CHECK", "FOUND, AND WHAT TO DO"), findings[0], sep="\n", flush=True)
     async for finding in _find_all():
         findings.append(finding)
-        if not as_json:
+        if not args.json:
             print(finding, flush=True)
-    if as_json:
+    if args.json:
         rows = [(each.level, each.check, each.found, each.advice) for each in findings]
         print(format_rows(("level", "check", "found", "advice"), rows, as_json=True))
     return 1 if any(each.level is Level.FAIL for each in findings) else 0

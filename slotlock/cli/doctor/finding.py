@@ -26,8 +26,13 @@ class Finding:
     def __str__(self) -> str:
         """Return one line."""
         advice = f"; {self.advice}" if self.advice else ""
-        line = f"{self.level.value:8} {self.check:22} {self.found}{advice}"
+        line = line_of(self.level.value, self.check, f"{self.found}{advice}")
         return " ".join(line.split("\n"))
+
+
+def line_of(level: str, check: str, found: str) -> str:
+    """Return one line of the table."""
+    return f"{level:8} {check:22} {found}"
 
 
 def ok(check: str, found: str) -> Finding:

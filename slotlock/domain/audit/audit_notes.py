@@ -83,10 +83,12 @@ class AuditNote:
     webhook: str | None = None
 
 
-def note_slot_change(before: Slot | None, after: SlotState, by: UserId) -> AuditNote | None:
+def note_slot_change(
+    before: Slot | None, after: SlotState, by: UserId, old_description: str | None = None
+) -> AuditNote | None:
     """Return the note of a slot's change; None if only its bookings changed."""
-    slot, description = after.slot, after.change.description
-    edits = (*field_edits(NOTED_SLOT_FIELDS, before, slot), *_description_edits(description))
+    slot, description = after.slot, _description_edits(old_description, after.change.description)
+    edits = (*field_edits(NOTED_SLOT_FIELDS, before, slot), *description)
     if slot.cancellation and slot.cancellation.reason and not (before and before.cancellation):
         edits = (*edits, FieldEdit("cancelReason", None, slot.cancellation.reason))
     campaign_id = slot.terms.campaign_id if slot.terms else None
@@ -101,10 +103,17 @@ def note_slot_deletion(slot: Slot, by: UserId, at: datetime) -> AuditNote:
     return AuditNote(at, by, NoteAction.SLOT_DELETED, edits, slot.id, campaign_id)
 
 
-def _description_edits(description: str | Unchanged | None) -> Iterator[FieldEdit]:
-    """Yield the beginning of a new description. The old one is not loaded."""
-    if isinstance(description, str):
-        yield FieldEdit("description", None, description[:NOTED_DESCRIPTION_LENGTH])
+def _description_edits(
+    before: str | Unchanged | None, after: str | Unchanged | None
+) -> Iterator[FieldEdit]:
+    """Yield the beginnings of two descriptions, unless they are equal or none was given."""
+    if not isinstance(after, Unchanged) and (after or None) != (before or None):
+        yield FieldEdit("description", _beginning(before), _beginning(after))
+
+
+def _beginning(description: str | Unchanged | None) -> str | None:
+    known = description if isinstance(description, str) else None
+    return known[:NOTED_DESCRIPTION_LENGTH] if known else None
 
 
 def _slot_action(before: Slot | None, after: Slot) -> NoteAction:
@@ -145,7 +154,9 @@ def note_campaign_change(
     before: Campaign | None, after: Campaign, by: UserId | None, now: datetime
 ) -> AuditNote:
     """Return the note of a campaign's change."""
-    edits = (*_campaign_edits(before, after), *_description_edits(after.description))
+    old_description = None if before is None else before.description
+    description = _description_edits(old_description, after.description)
+    edits = (*_campaign_edits(before, after), *description)
     return AuditNote(now, by, _campaign_action(before, after), edits, campaign_id=after.id)
 
 

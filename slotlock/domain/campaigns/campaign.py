@@ -45,8 +45,8 @@ GroupSets = tuple[tuple[str, ...], ...]
 class Campaign:
     """A campaign: its name, and the terms that each of its slots has a copy of.
 
-    `description` is set only in a new campaign and in an edit that changes it. Nothing loads it
-    with the campaign. `mail_note` stands in each mail about a place that its user keeps.
+    `description` is set only in a new campaign, and in an edit that gives it and what was before.
+    Nothing else loads it. `mail_note` stands in each mail about a place that its user keeps.
     """
 
     id: CampaignId
@@ -185,8 +185,9 @@ def edit_campaign(
     name = normalize_line(new_or_current(changes.name, campaign.name))
     terms = _normalize_terms(changes.apply_to(campaign.terms))
     mail_note = _normalize_lines(new_or_current(changes.mail_note, campaign.mail_note))
-    edited = Campaign(campaign.id, name, terms, changes.description, mail_note)
-    if changes.description is UNCHANGED and edited == campaign:
+    description = UNCHANGED if changes.description == campaign.description else changes.description
+    edited = Campaign(campaign.id, name, terms, description, mail_note)
+    if description is UNCHANGED and edited == campaign:
         return CampaignSaved(campaign)
     terms = replace(terms, version=terms.version + 1)
     edited = replace(edited, terms=terms)

@@ -153,6 +153,11 @@ def lot_of(seed: str, root: str, leaf: str) -> str:
     return _hash([seed, root, leaf])
 
 
+def commitment_of(draw_id: DrawId, seed: str) -> str:
+    """Return the hash by which a seed is fixed before anybody knows it."""
+    return _hash([draw_id, seed])
+
+
 def entry_to_json(members: Sequence[DrawMember], wishes: Sequence[SlotId]) -> Json:
     """Return what the leaf of an entry is the hash of."""
     shown = [

@@ -4,7 +4,7 @@ Every step is an act that is recorded with its time and organizer. No act is eve
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
@@ -12,7 +12,7 @@ from slotlock.domain.audit.audit_notes import AuditNote, field_edits
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.campaign import CampaignBusy
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.draws.basis import DrawId, DrawMethod
+from slotlock.domain.draws.basis import DrawId, DrawMethod, commitment_of
 from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.declare import SENT_ID, refusal, shown
 from slotlock.domain.shared.described_enum import DescribedEnum
@@ -28,7 +28,12 @@ NOTED_SETTINGS = {
     "showsDemand": "shows_demand",
     "leftoversOpenAt": "leftovers_open_at",
     "joinsWaitlists": "joins_waitlists",
+    "seedSource": "seed_source",
+    "seedAt": "seed_at",
 }
+# How long after the wishes an announced seed becomes public at least: the root has to be there.
+SEED_DELAY_MINUTES = 10
+SERVER_SOURCE = "made by the server"
 # How long a draw that replaces another one collects wishes at least.
 REOPENED_FOR = timedelta(days=1)
 # A worker that cannot go on with a draw tries it again after this time, then twice as long each.
@@ -58,12 +63,18 @@ class DrawState(DescribedEnum):
 
 @value_object
 class DrawAct:
-    """One act, with the state that it made; `by` is None for closing at its time."""
+    """One act, with the state that it made; `by` is None for closing at its time.
+
+    The opening and each change of the settings have what they set of the times and the seed.
+    """
 
     at: datetime
     by: UserId | None
     state: DrawState
     reason: str = ""
+    wishes_until: datetime | None = None
+    seed_source: str = ""
+    seed_at: datetime | None = None
 
 
 @value_object
@@ -73,6 +84,7 @@ class DrawSettings:
     With `shows_demand`, users see how often each slot is wished for, too. After the publication,
     everybody books what is left: from `leftovers_open_at` on, or at once. With `joins_waitlists`,
     users without a place in a full slot join its waiting list first, in the order of the draw.
+    The seed is what `seed_source` gives at `seed_at`; without them, what the server made.
     """
 
     method: DrawMethod
@@ -80,11 +92,15 @@ class DrawSettings:
     shows_demand: bool = False
     leftovers_open_at: datetime | None = None
     joins_waitlists: bool = False
+    seed_source: str = ""
+    seed_at: datetime | None = None
 
 
 @value_object
 class Draw:
-    """The draw of a campaign. `root` is set once the closed wishes are stored.
+    """The draw of a campaign. `root` is set once the closed wishes are stored, at `root_at`.
+
+    `server_seed` is made at the opening. It is secret until it is the seed of the draw.
 
     `is_written` says whether all that follows a publication is done: every place is booked, or
     recorded as not booked, waiting lists are joined, mails are queued, and the campaign is open.
@@ -96,8 +112,10 @@ class Draw:
     campaign_id: CampaignId
     settings: DrawSettings
     acts: tuple[DrawAct, ...]
+    server_seed: str = field(repr=False)
     version: int = 1
     root: str | None = None
+    root_at: datetime | None = None
     seed: Seed | None = None
     is_written: bool = False
     supersedes: DrawId | None = None
@@ -108,6 +126,11 @@ class Draw:
     def state(self) -> DrawState:
         """The state after the last act."""
         return self.acts[-1].state
+
+    @property
+    def commitment(self) -> str | None:
+        """The public hash of the secret seed; None if another source was announced."""
+        return None if self.settings.seed_source else commitment_of(self.id, self.server_seed)
 
     @property
     def due_at(self) -> datetime | None:
@@ -179,8 +202,32 @@ class DrawOutdated:
     slot_ids: tuple[SlotId, ...] = shown("The slots with too few free places, at most 100.")
 
 
+@refusal(message="The announced moment of the seed has not come.")
+class SeedTooEarly:
+    """The seed is drawn from what becomes public at `seedAt`, and nobody draws before."""
+
+    seed_at: datetime = shown("The announced moment.")
+
+
+@refusal(message="The wishes were closed after the announced moment. Replace the draw.")
+class RootTooLate:
+    """The seed was public before the root, so that somebody could have chosen wishes by it.
+
+    This draw can never run. Organizers replace it, with `supersedeDraw` and a reason.
+    """
+
+    root_at: datetime | None = shown("When the root became public.")
+
+
 DrawRefusal = (
-    DrawNotFound | WrongDrawState | DrawActive | DrawOutdated | CampaignBusy | InvalidInput
+    DrawNotFound
+    | WrongDrawState
+    | DrawActive
+    | DrawOutdated
+    | SeedTooEarly
+    | RootTooLate
+    | CampaignBusy
+    | InvalidInput
 )
 
 
@@ -190,22 +237,35 @@ def open_draw(
     settings: DrawSettings,
     by: UserId,
     now: datetime,
+    server_seed: str,
     former: Draw | None = None,
 ) -> Draw:
     """Return a new draw, which collects wishes, and names the former one of its campaign."""
-    act = DrawAct(now, by, DrawState.COLLECTING)
-    supersedes = former.id if former else None
-    return Draw(draw_id, campaign_id, settings, (act,), supersedes=supersedes)
+    act, supersedes = _settings_act(settings, by, now), former.id if former else None
+    return Draw(draw_id, campaign_id, settings, (act,), server_seed, supersedes=supersedes)
+
+
+def _settings_act(settings: DrawSettings, by: UserId, now: datetime) -> DrawAct:
+    return DrawAct(
+        now,
+        by,
+        DrawState.COLLECTING,
+        wishes_until=settings.wishes_until,
+        seed_source=settings.seed_source,
+        seed_at=settings.seed_at,
+    )
 
 
 def reopened(settings: DrawSettings, now: datetime) -> DrawSettings:
-    """Return the settings of a draw that replaces one with these.
+    """Return the settings of a draw that replaces one with these: its seed is the server's.
 
     What is left opens at once if its time is over before the wishes are.
     """
     until, opens_at = max(settings.wishes_until, now + REOPENED_FOR), settings.leftovers_open_at
     later = opens_at if opens_at is not None and opens_at > until else None
-    return replace(settings, wishes_until=until, leftovers_open_at=later)
+    return replace(
+        settings, wishes_until=until, leftovers_open_at=later, seed_source="", seed_at=None
+    )
 
 
 def validate_settings(
@@ -223,17 +283,28 @@ def validate_settings(
         if is_late
         else None,
     }
+    if settings.seed_source or settings.seed_at:
+        first = settings.wishes_until + timedelta(minutes=SEED_DELAY_MINUTES)
+        is_late = settings.seed_at is not None and settings.seed_at >= first
+        problem = ProblemCode.SEED_BEFORE_ROOT.problem(minutes=SEED_DELAY_MINUTES)
+        problems["seedSource"] = _line_problem(settings.seed_source, MAX_SEED_LENGTH)
+        problems["seedAt"] = None if is_late else problem
     found = FieldProblem.all_of(problems)
     return InvalidInput(found) if found else None
 
 
-def configure(draw: Draw, settings: DrawSettings) -> Draw | WrongDrawState | DrawActive:
+def configure(
+    draw: Draw, settings: DrawSettings, by: UserId, now: datetime
+) -> Draw | WrongDrawState | DrawActive:
     """Return the draw with other settings; only while it collects wishes."""
     if draw.state is DrawState.PUBLISHED:
         return DrawActive(draw.campaign_id)
     if draw.state is not DrawState.COLLECTING:
         return WrongDrawState(draw.state)
-    return _changed(replace(draw, settings=settings))
+    if settings == draw.settings:
+        return draw
+    act = _settings_act(settings, by, now)
+    return _changed(replace(draw, settings=settings, acts=(*draw.acts, act)))
 
 
 def close(draw: Draw, by: UserId | None, now: datetime) -> Draw | WrongDrawState:
@@ -243,30 +314,36 @@ def close(draw: Draw, by: UserId | None, now: datetime) -> Draw | WrongDrawState
     return _with_act(draw, (DrawState.COLLECTING,), DrawState.CLOSED, by, now)
 
 
-def with_root(draw: Draw, root: str) -> Draw:
+def with_root(draw: Draw, root: str, now: datetime) -> Draw:
     """Return the closed draw with the root of its basis, which is stored."""
-    return _changed(replace(draw, root=root))
+    return _changed(replace(draw, root=root, root_at=now))
 
 
-def with_seed(draw: Draw, seed: Seed, by: UserId, now: datetime) -> Draw | DrawRefusal:
-    """Return the draw with its seed, which nobody can replace; the same seed changes nothing."""
-    seed = replace(seed, text=normalize_line(seed.text), source=normalize_line(seed.source))
-    if problem := seed_problem(seed):
-        return InvalidInput((problem,))
+def with_seed(draw: Draw, text: str | None, by: UserId, now: datetime) -> Draw | DrawRefusal:
+    """Return the draw with its seed, which nobody can replace; the same seed changes nothing.
+
+    It is what the announced source gave, or without one what the server made at the opening.
+    """
+    source, seed_at = draw.settings.seed_source, draw.settings.seed_at
+    if source:
+        seed = Seed(normalize_line(text or ""), source)
+        problem = _line_problem(seed.text, MAX_SEED_LENGTH)
+    else:
+        seed = Seed(draw.server_seed, SERVER_SOURCE, by_server=True)
+        problem = None if text is None else ProblemCode.SEED_OF_SERVER.problem()
+    if problem:
+        return InvalidInput((FieldProblem("seed", problem),))
     if draw.state is DrawState.DRAWN and draw.seed == seed:
         return draw
     if draw.root is None:
         return WrongDrawState(draw.state)
+    if draw.state is DrawState.CLOSED and seed_at is not None:
+        if draw.root_at is None or draw.root_at >= seed_at:
+            return RootTooLate(draw.root_at)
+        if now < seed_at:
+            return SeedTooEarly(seed_at)
     drawn = _with_act(draw, (DrawState.CLOSED,), DrawState.DRAWN, by, now)
     return replace(drawn, seed=seed) if isinstance(drawn, Draw) else drawn
-
-
-def seed_problem(seed: Seed) -> FieldProblem | None:
-    """Return the problem with a seed, or None."""
-    for name, text in (("seed", seed.text), ("seedSource", seed.source)):
-        if problem := _line_problem(text, MAX_SEED_LENGTH):
-            return FieldProblem(name, problem)
-    return None
 
 
 def _line_problem(text: str, max_length: int) -> Problem | None:

@@ -29,13 +29,14 @@ MAX_AGE = timedelta(days=3)
 class Audience:
     """All who have a place in a slot or in the published slots of a campaign.
 
-    `with_waiting` adds those who are on a waiting list or hold a place. Exactly one of the ids is
-    set.
+    `with_waiting` adds those who are on a waiting list or hold a place. `unplaced` are instead
+    those without a place in the campaign. Exactly one of the ids is set.
     """
 
     slot_id: SlotId | None
     campaign_id: CampaignId | None
     with_waiting: bool = False
+    unplaced: bool = False
 
 
 @value_object

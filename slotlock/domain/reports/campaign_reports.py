@@ -34,7 +34,8 @@ class Interval(DescribedEnum):
 class SlotStatistics:
     """The numbers of one slot: `taken` counts live bookings, `held` the holds among them.
 
-    `checked_in` and `no_shows` count the live bookings whose attendance is recorded.
+    `checked_in` and `no_shows` count the live bookings whose attendance is recorded. The latest of
+    all was made at `last_booked_at`.
     """
 
     slot_id: SlotId
@@ -45,6 +46,12 @@ class SlotStatistics:
     waiting: int
     checked_in: int = 0
     no_shows: int = 0
+    last_booked_at: datetime | None = None
+
+    @property
+    def full_since(self) -> datetime | None:
+        """Since when all places are taken; None while one is free."""
+        return self.last_booked_at if self.taken >= self.places else None
 
 
 @value_object

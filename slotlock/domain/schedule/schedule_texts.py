@@ -1,7 +1,7 @@
 """When a slot takes place, in the languages of users: a course is not one block of weeks.
 
-Mon 5 May 2031, 10:00–11:00 (Europe/Berlin)
-Mondays 10:00–11:00, 5 May to 30 June 2031, not on 9 June (Europe/Berlin)
+Mon, May 5, 2031, 10:00–11:00 (Berlin time)
+Mondays 10:00–11:00, May 5 to June 30, 2031, not on June 9 (Berlin time)
 """
 
 from collections import defaultdict
@@ -35,6 +35,7 @@ class ScheduleWords:
     every: str
     course: str
     without: str
+    zone: str
     separator: str = ", "
 
 
@@ -44,12 +45,13 @@ SCHEDULE_WORDS = {
         on_weekdays="Mondays|Tuesdays|Wednesdays|Thursdays|Fridays|Saturdays|Sundays",
         months="January|February|March|April|May|June|July|August|September|October|November|"
         "December",
-        day="{day} {month}",
-        date="{day} {month} {year}",
-        date_with_weekday="{weekday} {date}",
+        day="{month} {day}",
+        date="{month} {day}, {year}",
+        date_with_weekday="{weekday}, {date}",
         every=" every {weeks} weeks",
         course="{days} {times}, {first} to {last}",
         without=", not on {dates}",
+        zone=" ({city} time)",
     ),
     "de": ScheduleWords(
         weekdays="Mo.|Di.|Mi.|Do.|Fr.|Sa.|So.",
@@ -61,6 +63,7 @@ SCHEDULE_WORDS = {
         every=" alle {weeks} Wochen",
         course="{days} {times}, {first} bis {last}",
         without=", nicht am {dates}",
+        zone=" (Ortszeit {city})",
     ),
     "fr": ScheduleWords(
         weekdays="lun.|mar.|mer.|jeu.|ven.|sam.|dim.",
@@ -73,6 +76,7 @@ SCHEDULE_WORDS = {
         every=" toutes les {weeks} semaines",
         course="{days} {times}, du {first} au {last}",
         without=", sauf le {dates}",
+        zone=" (heure de {city})",
     ),
     "es": ScheduleWords(
         weekdays="lun|mar|mié|jue|vie|sáb|dom",
@@ -86,6 +90,7 @@ SCHEDULE_WORDS = {
         every=" cada {weeks} semanas",
         course="{days} {times}, del {first} al {last}",
         without=", excepto el {dates}",
+        zone=" (hora de {city})",
     ),
     "zh": ScheduleWords(
         weekdays="周一|周二|周三|周四|周五|周六|周日",
@@ -97,6 +102,7 @@ SCHEDULE_WORDS = {
         every="（每{weeks}周一次）",
         course="{days} {times}，{first}至{last}",
         without="，{dates}除外",
+        zone="（{city} 当地时间）",
         separator="、",
     ),
 }
@@ -128,13 +134,27 @@ def format_schedule(
     lessons = sorted(find_lessons(meetings, time_zone), key=lambda each: each.start)
     lines = separator.join(_format_lessons(each, language) for each in lessons[:MAX_LINES])
     rest = sum(each.count for each in lessons[MAX_LINES:])
-    return f"{lines}{f' (+{rest})' if rest else ''} ({lessons[0].start.tzinfo})"
+    return (
+        f"{lines}{f' (+{rest})' if rest else ''}{zone_text(str(lessons[0].start.tzinfo), language)}"
+    )
+
+
+def zone_text(time_zone: str, language: str) -> str:
+    """Return whose time it is: that of the city in the name of the zone, if there is one."""
+    _, _, city = time_zone.partition("/")
+    city = city.rpartition("/")[2].replace("_", " ")
+    return SCHEDULE_WORDS[language].zone.format(city=city) if city else f" ({time_zone})"
 
 
 def format_time(instant: datetime, time_zone: str, language: str) -> str:
     """Return a time in a zone, in the order of the language."""
     local = to_local_time(instant, time_zone)
     return f"{_format_day(local, language)}, {local:%H:%M}"
+
+
+def format_date(day: date, language: str) -> str:
+    """Return a day with its year, in words."""
+    return _format_date(day, SCHEDULE_WORDS[language].date, language)
 
 
 def find_lessons(meetings: Sequence[Meeting], time_zone: str) -> Iterator[Lessons]:

@@ -46,6 +46,21 @@ def _form(group: str) -> str:
     return _LEFT_OUT.sub("", _DASHES.sub("-", fold(group)))
 
 
+def class_of(groups: Iterable[str]) -> str:
+    """Return the group by which lists are sorted: the first that begins with a digit, or is first.
+
+    A school calls its classes 5a, and other groups by words.
+    """
+    in_order = sorted(filter(None, groups), key=lambda group: not group[0].isdigit())
+    return in_order[0] if in_order else ""
+
+
+def in_natural_order(group: str) -> tuple[tuple[str, int], ...]:
+    """Return a key by which 5a is before 10a."""
+    parts = re.findall(r"(\D*)(\d{0,18})", fold(group))
+    return tuple((text, int(digits or 0)) for text, digits in parts)
+
+
 def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:
     """Return the groups normalized, sorted, and without blanks and duplicates."""
     return tuple(sorted(set(map(normalize_line, groups)) - {""}))

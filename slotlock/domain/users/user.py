@@ -156,6 +156,14 @@ class UserFilter:
     self_registered: bool | None = None
 
 
+@value_object
+class UserGroup:
+    """A group, and how many users have it."""
+
+    name: str
+    user_count: int
+
+
 def normalize_locale(tag: str) -> str:
     """Return a language tag in the usual capitals, such as `zh-Hant-TW` (RFC 5646, 2.1.1)."""
     language, *subtags = strip_blanks(tag).lower().split("-")

@@ -1,6 +1,5 @@
 """Mutations with which users enter wishes, and organizers conduct the draw of a campaign."""
 
-import secrets
 from datetime import datetime
 from typing import Annotated
 
@@ -10,7 +9,6 @@ from strawberry import argument, field
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws import draw
 from slotlock.domain.draws.draw import MAX_WISHES, DrawNotFound, DrawSettings
-from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller
@@ -22,9 +20,6 @@ from slotlock.graphql.draws.draw_queries import CampaignIdArgument
 from slotlock.graphql.draws.draw_types import Draw, Wishes, WishesSaved
 from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, wishes
-
-SERVER_SEED_BYTES = 16
-SERVER_SEED_SOURCE = "made by the server"
 
 register_type(draw.Draw, Draw, lambda found, _view: Draw(found))
 register_type(
@@ -61,6 +56,22 @@ class ConfigureDrawInput:
         description="Whether users without a place in a full slot join its waiting list, in the "
         "order of the draw. Teams do not.",
     )
+    seed_source: str | None = field(
+        default=None,
+        description="The public randomness from which the places will be drawn, and how it is "
+        "written, 1 to 500 characters. Null if the server makes the seed when the draw opens, and "
+        "reveals it when it is drawn; its hash is public from the opening on.",
+    )
+    seed_at: datetime | None = field(
+        default=None,
+        description="When the randomness of `seedSource` becomes public, at least 10 minutes after "
+        "`wishesUntil`. Needed with it.",
+    )
+    copy_wishes_of: strawberry.ID | None = field(
+        default=None,
+        description="The `recordId` of an earlier draw of the campaign, with whose counted wishes "
+        "a new draw starts. Null for no wishes. It means nothing for a draw that is open.",
+    )
 
     def to_settings(self) -> DrawSettings:
         """Return the settings of the domain."""
@@ -70,6 +81,8 @@ class ConfigureDrawInput:
             self.shows_demand,
             self.leftovers_open_at,
             self.joins_waitlists,
+            self.seed_source or "",
+            self.seed_at,
         )
 
 
@@ -87,8 +100,8 @@ def _organizer_and_id(info: Info, campaign_id: str) -> tuple[Caller, CampaignId 
 class DrawMutations:
     @SET_WISHES.mutation(
         "Rank the slots of a campaign that the caller wishes for. The list replaces the one of "
-        "before; an empty one removes it. It counts when the wishes are closed. Fails with "
-        f"`WrongDrawState` after that. At most {MAX_WISHES} slots."
+        "before, alone or with a team; an empty one removes it. It counts when the wishes are "
+        f"closed. Fails with `WrongDrawState` after that. At most {MAX_WISHES} slots."
     )
     async def set_wishes(
         self,
@@ -129,8 +142,12 @@ class DrawMutations:
         organizer, parsed = _organizer_and_id(info, input.campaign_id)
         if parsed is None:
             return refuse_id(DrawNotFound, input.campaign_id)
+        copied = ids.parse_draw_id(input.copy_wishes_of) if input.copy_wishes_of else None
+        if input.copy_wishes_of and copied is None:
+            invalid = _invalid("copyWishesOf", ProblemCode.NO_CLOSED_DRAW)
+            return CHANGE_DRAW.present(invalid, ResultView(organizer))
         outcome = await draws.configure_draw(
-            info.context.services, organizer, parsed, input.to_settings()
+            info.context.services, organizer, parsed, input.to_settings(), copied
         )
         return CHANGE_DRAW.present(outcome, ResultView(organizer))
 
@@ -147,8 +164,9 @@ class DrawMutations:
 
     @CHANGE_DRAW.mutation(
         "Fix the seed, from which the result follows. Nobody can replace it. Fails with "
-        "`DrawOutdated` if slots have fewer free places than when the wishes were closed. "
-        "Organizers only."
+        "`DrawOutdated` if slots have fewer free places than when the wishes were closed. Fails "
+        "with `SeedTooEarly` before `seedAt`, and with `RootTooLate` if the root was not public "
+        "before it. Organizers only."
     )
     async def run_draw(
         self,
@@ -157,24 +175,15 @@ class DrawMutations:
         seed: Annotated[
             str | None,
             argument(
-                description="Public randomness of a moment after the closing, such as the value of "
-                "a drand round, 1 to 500 characters. Null if the server makes one, which the "
-                "record says."
+                description="What the announced `seedSource` gave, 1 to 500 characters. Null if "
+                "none was announced: the server then reveals the seed that it made."
             ),
-        ] = None,
-        seed_source: Annotated[
-            str | None,
-            argument(description="Where the seed is from, 1 to 500 characters. Needed with it."),
         ] = None,
     ) -> object:
         organizer, parsed = _organizer_and_id(info, campaign_id)
         if parsed is None:
             return refuse_id(DrawNotFound, campaign_id)
-        chosen = Seed(seed or "", seed_source or "")
-        if seed is None:
-            text = secrets.token_hex(SERVER_SEED_BYTES)
-            chosen = Seed(text, SERVER_SEED_SOURCE, by_server=True)
-        outcome = await draws.run_draw(info.context.services, organizer, parsed, chosen)
+        outcome = await draws.run_draw(info.context.services, organizer, parsed, seed)
         return CHANGE_DRAW.present(outcome, ResultView(organizer))
 
     @CHANGE_DRAW.mutation(

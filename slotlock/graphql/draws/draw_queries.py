@@ -8,14 +8,19 @@ from strawberry import argument, field
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws import draw
-from slotlock.domain.draws.draw import MAX_SEED_LENGTH
-from slotlock.domain.shared.text import validate_line
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
 from slotlock.graphql.core.errors import bad_input
-from slotlock.graphql.draws.draw_types import Draw, DrawPreview, DrawResult, SlotDemand, Wishes
+from slotlock.graphql.draws.draw_types import (
+    Draw,
+    DrawPreview,
+    DrawResult,
+    SlotDemand,
+    UserWishes,
+    Wishes,
+)
 from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, public_records, wishes
 
@@ -106,6 +111,20 @@ class DrawQueries:
         return Wishes.from_domain(found) if found else None
 
     @field(
+        description="The wishes of a user in each draw, the newest draw first, at most 100, for "
+        "organizers who are asked about them. Organizers only."
+    )
+    async def user_wishes(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The id of the user.")],
+    ) -> list[UserWishes]:
+        info.context.require_organizer()
+        parsed = ids.parse_user_id(user_id)
+        found = await wishes.wishes_of(info.context.services, parsed) if parsed else ()
+        return [UserWishes.of(Draw(of_draw), own) for of_draw, own in found]
+
+    @field(
         description="How often each slot of a campaign is wished for, the most wanted first. Null "
         "without a draw, and for members unless `showsDemand` is on."
     )
@@ -119,14 +138,14 @@ class DrawQueries:
         return None if found is None else [SlotDemand.of(each) for each in found]
 
     @field(
-        description="What a seed would lead to, with the wishes as they are now or were closed. "
-        "Nothing is written. Null without a draw. Organizers only."
+        description="What the draw would lead to, with the wishes as they are now or were closed. "
+        "Before the seed is fixed, the lots are others than those of the draw. Nothing is written. "
+        "Null without a draw. Organizers only."
     )
     async def preview_draw(
         self,
         info: Info,
         campaign_id: CampaignIdArgument,
-        seed: Annotated[str, argument(description="Any text of one line.")] = "preview",
         capacities: Annotated[
             list[WhatIfCapacity] | None,
             argument(description="What if slots had as many places? At most 100."),
@@ -136,13 +155,11 @@ class DrawQueries:
         ] = None,
     ) -> DrawPreview | None:
         info.context.require_organizer()
-        if problem := validate_line(seed, MAX_SEED_LENGTH):
-            raise bad_input("seed", problem)
         if max_bookings is not None and max_bookings < 0:
             raise bad_input("maxBookings", "`maxBookings` must be a number from 0.")
         parsed = ids.parse_campaign_id(campaign_id)
         found = parsed and await draws.preview_draw(
-            info.context.services, parsed, seed, _to_capacities(capacities or []), max_bookings
+            info.context.services, parsed, _to_capacities(capacities or []), max_bookings
         )
         return DrawPreview.from_domain(found) if isinstance(found, draws.DrawPreview) else None
 

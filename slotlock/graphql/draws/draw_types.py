@@ -38,11 +38,32 @@ class DrawSeed:
         return cls(text=seed.text, source=seed.source, by_server=seed.by_server)
 
 
+@strawberry.type(description="The randomness from which a draw will give the places.")
+class DrawAnnouncement:
+    source: str | None = field(
+        description="The public source, and how it is written. Null if the server made the seed."
+    )
+    at: datetime | None = field(
+        description="When the source is public. Nobody draws before. Null for a seed of the server."
+    )
+    commitment: str | None = field(
+        description="The hash of the seed that the server made when the draw opened: SHA-256 of "
+        "the JSON list of the draw's id and the seed. Null if a source was announced."
+    )
+
+
 @strawberry.type(description="One step of a draw.")
 class DrawAct:
     at: datetime = field(description="When it happened.")
     state: DrawState = field(description="The state that it led to.")
     reason: str | None = field(description="Why a draw was replaced; null for other steps.")
+    wishes_until: datetime | None = field(
+        description="Until when wishes are entered since then; null for steps that do not set it."
+    )
+    seed_source: str | None = field(
+        description="The source of the seed since then; null for a seed of the server."
+    )
+    seed_at: datetime | None = field(description="When that source is public; null without one.")
     by_id: Private[UserId | None]
 
     @field(
@@ -56,7 +77,15 @@ class DrawAct:
 
     @classmethod
     def from_domain(cls, act: draw.DrawAct) -> Self:
-        return cls(at=act.at, state=act.state, reason=act.reason or None, by_id=act.by)
+        return cls(
+            at=act.at,
+            state=act.state,
+            reason=act.reason or None,
+            wishes_until=act.wishes_until,
+            seed_source=act.seed_source or None,
+            seed_at=act.seed_at,
+            by_id=act.by,
+        )
 
 
 @strawberry.type(
@@ -98,12 +127,24 @@ class Draw:
         "The hash over rules, slots and wishes, which is public before the seed; null until the "
         "wishes are closed and stored.",
     )
+    root_at = attribute_field(
+        "_draw.root_at", datetime | None, "When the root became public; null before."
+    )
     is_written = attribute_field(
         "_draw.is_written",
         bool,
         "Whether all that follows the publication is done: bookings, waiting lists, mails and the "
         "opening of the campaign. It takes some seconds.",
     )
+
+    @field(description="From which randomness the places will be drawn.")
+    def announcement(self) -> DrawAnnouncement:
+        settings = self._draw.settings
+        return DrawAnnouncement(
+            source=settings.seed_source or None,
+            at=settings.seed_at,
+            commitment=self._draw.commitment,
+        )
 
     @field(description="Whether users can enter wishes at the moment.")
     def accepts_wishes(self, info: Info) -> bool:
@@ -124,7 +165,9 @@ class Draw:
         viewer = info.context.viewer
         return self._draw.shown_problem if viewer and viewer.is_organizer else None
 
-    @field(description="The steps of the draw, the first one first.")
+    @field(
+        description="The steps of the draw and the changes of its settings, the first one first."
+    )
     def acts(self) -> list[DrawAct]:
         return [DrawAct.from_domain(act) for act in self._draw.acts]
 
@@ -198,6 +241,24 @@ class Wishes:
             user_ids=[user_global_id(user_id) for user_id in own.user_ids],
             changed_at=own.at,
             salt=own.salt,
+        )
+
+
+@strawberry.type(description="The ranked wishes of a user in a draw, alone or with a team.")
+class UserWishes:
+    draw: Draw = field(description="The draw. Its `result` has what became of the wishes.")
+    ranked: list[WishedSlot] = field(description="The slots, the best wish first.")
+    user_ids: list[strawberry.ID] = field(
+        description="The users who wish together; one, if no team does."
+    )
+    changed_at: datetime = field(description="When they were changed last.")
+
+    @classmethod
+    def of(cls, draw: Draw, own: closing.Wishes) -> Self:
+        """Return the wishes in a draw."""
+        shown = Wishes.from_domain(own)
+        return cls(
+            draw=draw, ranked=shown.ranked, user_ids=shown.user_ids, changed_at=shown.changed_at
         )
 
 
@@ -336,7 +397,7 @@ class PreviewedSlot:
     refused: int = field(description="How many wishes fail because the slot or a group is full.")
 
 
-@strawberry.type(description="What a seed would lead to. Nothing is written.")
+@strawberry.type(description="What the draw would lead to. Nothing is written.")
 class DrawPreview:
     measures: list[DrawMeasures] = field(
         description="The measures of each method, with the same seed and wishes."

@@ -30,6 +30,9 @@ CAMPAIGN_DESCRIPTION = (
     "The campaign whose users get it, those of all its published slots; null if `slotId` is set."
 )
 WAITING_DESCRIPTION = "Whether users on a waiting list, or with a hold, get it as well."
+UNPLACED_DESCRIPTION = (
+    "Whether those get it instead who are without a place in the campaign, which `unplaced` lists."
+)
 
 
 @strawberry.input(description="A message to all who have a place in a slot or in a campaign.")
@@ -42,19 +45,27 @@ class SendAnnouncementInput:
     slot_id: strawberry.ID | None = field(default=None, description=SLOT_DESCRIPTION)
     campaign_id: strawberry.ID | None = field(default=None, description=CAMPAIGN_DESCRIPTION)
     include_waiting: bool = field(default=False, description=WAITING_DESCRIPTION)
+    unplaced: bool = field(default=False, description=UNPLACED_DESCRIPTION)
 
 
 def _to_audience(
-    slot_id: strawberry.ID | None, campaign_id: strawberry.ID | None, include_waiting: bool
+    slot_id: strawberry.ID | None,
+    campaign_id: strawberry.ID | None,
+    include_waiting: bool,
+    unplaced: bool,
 ) -> Audience | None:
     """Return an audience; None if the id names nothing. Errors: BAD_USER_INPUT."""
     if (slot_id is None) is (campaign_id is None):
         raise bad_input("slotId", "Use either `slotId` or `campaignId`.")
+    if unplaced and (slot_id is not None or include_waiting):
+        raise bad_input("unplaced", "Use `unplaced` with `campaignId`, without `includeWaiting`.")
     if slot_id is not None:
         parsed_slot = ids.parse_slot_id(slot_id)
         return Audience(parsed_slot, None, include_waiting) if parsed_slot else None
     parsed_campaign = ids.parse_campaign_id(campaign_id or "")
-    return Audience(None, parsed_campaign, include_waiting) if parsed_campaign else None
+    if parsed_campaign is None:
+        return None
+    return Audience(None, parsed_campaign, include_waiting, unplaced)
 
 
 SendAnnouncementArgument = Annotated[
@@ -75,7 +86,9 @@ class AnnouncementMutations:
         if not info.context.auth.sends_mail:
             raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "This site sends no mail.")
         key = require_valid_key(input.idempotency_key)
-        audience = _to_audience(input.slot_id, input.campaign_id, input.include_waiting)
+        audience = _to_audience(
+            input.slot_id, input.campaign_id, input.include_waiting, input.unplaced
+        )
         if audience is None:
             if input.slot_id is not None:
                 return refuse_id(SlotNotFound, input.slot_id)
@@ -100,9 +113,10 @@ class AnnouncementQueries:
             strawberry.ID | None, argument(description=CAMPAIGN_DESCRIPTION)
         ] = None,
         include_waiting: Annotated[bool, argument(description=WAITING_DESCRIPTION)] = False,
+        unplaced: Annotated[bool, argument(description=UNPLACED_DESCRIPTION)] = False,
     ) -> int:
         info.context.require_organizer()
-        audience = _to_audience(slot_id, campaign_id, include_waiting)
+        audience = _to_audience(slot_id, campaign_id, include_waiting, unplaced)
         if audience is None:
             return 0
         return len(await announcements.find_recipients(info.context.services, audience))

@@ -10,7 +10,7 @@ from strawberry import Parent, argument, field
 
 from slotlock.domain.audit import audit_log
 from slotlock.domain.audit.audit_log import AuditFilter
-from slotlock.domain.booking.booking import BookingRef
+from slotlock.domain.booking.booking import BookingAction, BookingRef
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -138,6 +138,30 @@ class AuditEntry:
         if not (slot_id and booking_id):
             return None
         return await load_booking(info, BookingRef(slot_id, booking_id))
+
+    @field(
+        description="The slot that the booking left for `slot`; null for other actions than MOVED, "
+        "and in the entry of the booking that ended."
+    )
+    async def moved_from(entry: Parent[audit_log.AuditEntry], info: Info) -> Slot | None:
+        return await _load_other_slot(entry, info) if entry.before is None else None
+
+    @field(
+        description="The slot to which the booking went from `slot`; null for other actions than "
+        "MOVED, and in the entry of the new booking."
+    )
+    async def moved_to(entry: Parent[audit_log.AuditEntry], info: Info) -> Slot | None:
+        return await _load_other_slot(entry, info) if entry.before is not None else None
+
+
+async def _load_other_slot(entry: audit_log.AuditEntry, info: Info) -> Slot | None:
+    """Load the slot from which, or to which, the booking of an entry moved."""
+    slot_id, booking_id = entry.slot_id, entry.booking_id
+    if entry.action is not BookingAction.MOVED or not (slot_id and booking_id):
+        return None
+    found = await info.context.loaders.bookings.load(BookingRef(slot_id, booking_id))
+    moved = found and (found[0].moved_from if entry.before is None else found[0].moved_to)
+    return await load_slot(info, moved.slot_id) if moved else None
 
 
 AuditConnection = Connection[AuditEntry]

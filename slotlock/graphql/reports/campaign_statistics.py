@@ -32,6 +32,9 @@ class SlotStatistics:
     waiting: int = field(description="The number of users on the waiting list.")
     checked_in: int = field(description="The number of bookings whose users are checked in.")
     no_shows: int = field(description="The number of bookings that are marked as no-shows.")
+    full_since: datetime | None = field(
+        description="Since when all places are taken; null while one is free."
+    )
 
     @field(description="The slot that the statistics are about.")
     async def slot(found: Parent[campaign_reports.SlotStatistics], info: Info) -> Slot | None:

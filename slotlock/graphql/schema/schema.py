@@ -13,6 +13,7 @@ from slotlock.graphql.booking.attendance import AttendanceMutations
 from slotlock.graphql.booking.book import BookingMutations
 from slotlock.graphql.booking.booking_changes import BookingChangeMutations
 from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
+from slotlock.graphql.booking.user_places import UserPlaceQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations, WaitlistQueries
 from slotlock.graphql.campaigns.campaign_copies import CampaignCopyMutations
 from slotlock.graphql.campaigns.campaign_mutations import CampaignMutations
@@ -51,6 +52,7 @@ Query = merge_types(
         SiteQueries,
         UserQueries,
         SlotQueries,
+        UserPlaceQueries,
         MyMeetingQueries,
         ResourceQueries,
         HolidayListQueries,

@@ -209,7 +209,16 @@ async def load_referenced_user(info: Info, user_id: UserId) -> User | None:
     return await load_user(info, user_id)
 
 
+@strawberry.type(description="A group that users have, such as a class.")
+class UserGroup:
+    name: str = field(description="The name of the group.")
+    user_count: int = field(
+        description="How many users have the group, also organizers, admins and banned users."
+    )
+
+
 USERS = ListCursors("users", BY_NAME, lambda found: found.login_name)
+USER_GROUPS = ListCursors("userGroups", BY_NAME, lambda found: found.name)
 MAX_SEARCH_LENGTH = 200
 
 UserConnection = Connection[User]
@@ -301,6 +310,21 @@ class UserQueries:
         )
         return UserConnection.of_page(
             page, lambda found: User.from_domain(found, organizer), USERS, after
+        )
+
+    @field(description="The groups that users have, by name. Organizers only.")
+    async def user_groups(
+        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+    ) -> Connection[UserGroup]:
+        info.context.require_organizer()
+        page = await groups_and_bans.list_groups(
+            info.context.auth, *page_start(USER_GROUPS, first, after)
+        )
+        return Connection[UserGroup].of_page(
+            page,
+            lambda found: UserGroup(name=found.name, user_count=found.user_count),
+            USER_GROUPS,
+            after,
         )
 
 

@@ -5,6 +5,7 @@ the texts of all kinds, and `several` has the subject of a mail with more than o
 from the text: paragraphs, and a line with nothing but an address becomes a link.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).with_name("templates")
 DEFAULT_LANGUAGE = "en"
 LANGUAGES = (DEFAULT_LANGUAGE, "de", "zh")
+# A blank between a value, within two NULs, and its neighbor, if Chinese stands on both sides.
+CHINESE = r"[\u2018-\u201d\u3000-\u9fff\uff00-\uffef]"
+BLANK = re.compile(rf"({CHINESE})(?:\0 \0?| \0)(?={CHINESE})")
 
 
 @value_object
@@ -40,6 +44,7 @@ def _environment() -> "Environment":
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: f"\0{value}\0" if type(value) is str else value,
     )
 
 
@@ -71,4 +76,5 @@ def render(
 
 
 def _render(template: str, values: Mapping[str, object]) -> str:
-    return _environment().get_template(template).render(values)
+    text = _environment().get_template(template).render(values)
+    return BLANK.sub(r"\1", text).replace("\0", "")

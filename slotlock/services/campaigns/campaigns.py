@@ -1,5 +1,6 @@
 """Use cases of campaigns: create, edit, delete, find and list."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from slotlock.domain.audit.audit_notes import note_campaign_change, note_campaign_deletion
@@ -22,6 +23,7 @@ from slotlock.domain.campaigns.campaign import (
 )
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, TimePage
+from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.conflicts import attempts
@@ -85,6 +87,9 @@ async def edit_unless_changed(
 ) -> CampaignSaved | InvalidInput | None:
     """Do what `edit` does; return None if the campaign has changed since it was read."""
     now = services.now()
+    if changes.description is not UNCHANGED:
+        stored = await services.descriptions.find_of_campaigns([before.id])
+        before = replace(before, description=stored.get(before.id))
     outcome = edit_campaign(before, changes, now)
     if isinstance(outcome, InvalidInput):
         return outcome

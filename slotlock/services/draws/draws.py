@@ -1,6 +1,7 @@
 """Organizers configure, close, preview, publish and replace the draw of a campaign."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -41,6 +42,9 @@ from slotlock.domain.draws.draw import (
 from slotlock.domain.draws.drawing import DrawnEntry, draw_places
 from slotlock.domain.draws.measures import DrawMeasures, measure
 from slotlock.domain.draws.record import Seed
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.text import normalize_line
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.batching import chunked
@@ -55,13 +59,14 @@ from slotlock.services.draws.wishes import copy_wishes
 
 CONTEXT_BATCH_SIZE = 2_000
 MAX_LISTED = 100
+SERVER_SEED_BYTES = 16
 # Drawing for 20,000 users takes seconds, and only organizers and readers of records wait for it.
 LONG_READ_S = 30.0
 
 
 @value_object
 class DrawPreview:
-    """The result that a seed would give, and the measures of each method with the same seed."""
+    """The result of a seed, and the measures of each method with the same seed."""
 
     basis: DrawBasis
     drawn: tuple[DrawnEntry, ...]
@@ -77,24 +82,38 @@ class ExplainedResult:
 
 
 async def configure_draw(
-    services: Services, caller: Caller, campaign_id: CampaignId, settings: DrawSettings
+    services: Services,
+    caller: Caller,
+    campaign_id: CampaignId,
+    settings: DrawSettings,
+    copy_wishes_of: DrawId | None = None,
 ) -> Draw | DrawRefusal:
     """Open the draw of a campaign, or change the settings of the one that collects wishes.
 
-    From now on nobody but organizers books in the campaign.
+    From now on nobody but organizers books in the campaign. A new draw starts without wishes, or
+    with those that counted in an earlier one of the campaign.
     """
+    copied = await services.draws.find(copy_wishes_of) if copy_wishes_of else None
+    is_known = copied is not None and copied.campaign_id == campaign_id and copied.root is not None
+    if copy_wishes_of and not is_known:
+        problem = ProblemCode.NO_CLOSED_DRAW.problem()
+        return InvalidInput((FieldProblem("copyWishesOf", problem),))
+    settings = replace(settings, seed_source=normalize_line(settings.seed_source))
     for _ in attempts():
         now = services.now()
         if refusal := await _validate(services, campaign_id, settings):
             return refusal
         before = await services.draws.find_latest(campaign_id)
-        after = None if before is None or before.is_over else configure(before, settings)
+        is_open = before is not None and not before.is_over
+        after = configure(before, settings, caller.user_id, now) if before and is_open else None
         if after is not None and not isinstance(after, Draw):
             return after
         if refusal := await _admit_by_draw(services, campaign_id, caller.user_id):
             return refusal
+        if after is not None and after == before:
+            return after
         if before is None or after is None:
-            after, is_saved = await _open(services, caller, campaign_id, settings, before)
+            after, is_saved = await _open(services, caller, campaign_id, settings, before, copied)
         else:
             note = note_draw_change(before, after, caller.user_id, now)
             is_saved = await services.draws.update(before, after, note)
@@ -129,16 +148,20 @@ async def _open(
     campaign_id: CampaignId,
     settings: DrawSettings,
     former: Draw | None,
+    copied: Draw | None = None,
 ) -> tuple[Draw, bool]:
-    """Open a draw, which begins with the wishes of one that it replaces.
+    """Open a draw, which begins with the wishes of another one, or of one that it replaces.
 
     Return it, and whether no other one was opened in the meantime.
     """
     now = services.now()
-    draw = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now, former)
-    if former is not None and former.state is DrawState.SUPERSEDED:
-        await copy_wishes(services, former, draw)  # nobody reads them before the draw is there
-    note = note_draw_change(None, draw, caller.user_id, now)
+    by, seed = caller.user_id, secrets.token_hex(SERVER_SEED_BYTES)
+    draw = open_draw(new_draw_id(), campaign_id, settings, by, now, seed, former)
+    if copied is None and former is not None and former.state is DrawState.SUPERSEDED:
+        copied = former
+    if copied is not None:  # nobody reads them before the draw is there
+        await copy_wishes(services, copied, draw, by)
+    note = note_draw_change(None, draw, by, now)
     return draw, await services.draws.insert(draw, note)
 
 
@@ -176,7 +199,7 @@ async def store_basis(services: Services, draw_id: DrawId) -> Draw | DrawRefusal
             return DrawNotFound(closed.campaign_id)
         root = root_of(found.basis)
         await services.draws.insert_basis(found, root)
-        with_basis = with_root(closed, root)
+        with_basis = with_root(closed, root, services.now())
         note = note_draw_change(closed, with_basis, None, services.now())
         if await services.draws.update(closed, with_basis, note):
             await services.draws.delete_other_bases(with_basis)
@@ -236,14 +259,14 @@ async def _load_contexts(
 async def preview_draw(
     services: Services,
     campaign_id: CampaignId,
-    seed: str,
     capacities: Mapping[SlotId, int] | None = None,
     max_bookings: int | None = None,
 ) -> DrawPreview | DrawRefusal:
-    """Return the result that a seed would give, and write nothing.
+    """Return the result of the draw, or one with other lots before its seed is fixed.
 
-    While the draw collects wishes, it is a draw on the wishes of now. Slots in `capacities` have
-    as many places, and each user gets at most `max_bookings`, in the preview only.
+    Nothing is written, and nobody can try seeds. While the draw collects wishes, it is a draw on
+    the wishes of now. Slots in `capacities` have as many places, and each user gets at most
+    `max_bookings`, in the preview only.
     """
     allow_wait(LONG_READ_S)
     draw = await services.draws.find_latest(campaign_id)
@@ -257,7 +280,7 @@ async def preview_draw(
         if found is None:
             return DrawNotFound(campaign_id)
         basis = found.basis
-    root = draw.root or root_of(basis)
+    root, seed = draw.root or root_of(basis), draw.seed.text if draw.seed else f"preview {draw.id}"
     changed = capacities or {}
     slots = tuple(
         replace(slot, capacity=changed.get(slot.id, slot.capacity)) for slot in basis.slots
@@ -272,9 +295,12 @@ async def preview_draw(
 
 
 async def run_draw(
-    services: Services, caller: Caller, campaign_id: CampaignId, seed: Seed
+    services: Services, caller: Caller, campaign_id: CampaignId, seed: str | None
 ) -> Draw | DrawRefusal:
-    """Fix the seed, from which the result follows. Nobody can draw again with another seed."""
+    """Fix the seed, from which the result follows. Nobody can draw again with another seed.
+
+    It is None if no source was announced: the server then reveals the one that it made.
+    """
     for _ in attempts():
         before = await services.draws.find_latest(campaign_id)
         if before is None:

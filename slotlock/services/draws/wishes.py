@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
@@ -20,6 +19,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DRAWS
 from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
 from slotlock.services.container import Services
 
@@ -45,7 +45,7 @@ async def set_wishes(
 ) -> SetWishesOutcome:
     """Replace the ranked wishes of the caller, or of the team with the caller in it.
 
-    No slots remove them, and leave each member free to have wishes alone.
+    What the caller wished for before ends, alone or with a team. No slots remove the wishes.
     """
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not draw.is_active:
@@ -71,10 +71,15 @@ async def set_wishes(
     return WishesSaved(await services.wishes.find(draw.id, caller.user_id))
 
 
-async def copy_wishes(services: Services, former: Draw, draw: Draw) -> None:
-    """Let a draw begin with the wishes of another one, under new pseudonyms."""
-    found = await services.wishes.find_all(former.id)
-    await services.wishes.insert(draw, [replace(each, salt=_new_salt()) for each in found])
+async def copy_wishes(services: Services, former: Draw, draw: Draw, by: UserId) -> None:
+    """Let a draw begin with the wishes that counted in another one, under new pseudonyms."""
+    basis = await services.draws.load_basis(former)
+    entries, now = await services.draws.find_entries(former), services.now()
+    lists = [
+        Wishes(entries[each.leaf].user_ids, each.wishes, _new_salt(), by, now)
+        for each in basis.entries
+    ]
+    await services.wishes.insert(draw, lists)
 
 
 def _new_salt() -> str:
@@ -115,6 +120,13 @@ async def my_wishes(services: Services, caller: Caller, campaign_id: CampaignId)
     """Return the wishes that the caller has in the latest draw, alone or with a team."""
     draw = await services.draws.find_latest(campaign_id)
     return await services.wishes.find(draw.id, caller.user_id) if draw else None
+
+
+async def wishes_of(services: Services, user_id: UserId) -> list[tuple[Draw, Wishes]]:
+    """Return the draws in which a user has wishes, the newest first, at most MAX_DRAWS."""
+    found = (await services.wishes.find_of_user(user_id))[:MAX_DRAWS]
+    draws = await services.draws.find_each([draw_id for draw_id, _ in found])
+    return [(draws[draw_id], own) for draw_id, own in found if draw_id in draws]
 
 
 async def find_changeable(services: Services, user_id: UserId) -> Sequence[DrawId]:

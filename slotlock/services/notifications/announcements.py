@@ -34,7 +34,10 @@ INTERRUPTED_AFTER = timedelta(minutes=1)
 
 async def find_recipients(services: Services, audience: Audience) -> list[UserId]:
     """Return the users of an audience who can get a mail, and want it."""
-    user_ids = await services.announcements.find_users(audience, services.now())
+    if audience.unplaced:
+        user_ids = await _find_unplaced(services, audience.campaign_id)
+    else:
+        user_ids = await services.announcements.find_users(audience, services.now())
     recipients: list[UserId] = []
     for batch in chunked(user_ids, BATCH_SIZE):
         users = await services.users.find_many(batch)
@@ -44,6 +47,19 @@ async def find_recipients(services: Services, audience: Audience) -> list[UserId
             if user.email and not user.erased and user.wants(MailTopic.ANNOUNCEMENTS)
         ]
     return recipients
+
+
+async def _find_unplaced(services: Services, campaign_id: CampaignId | None) -> list[UserId]:
+    campaign = await services.campaigns.find(campaign_id) if campaign_id else None
+    found: list[UserId] = []
+    after: str | None = None
+    while campaign is not None:
+        page = await services.unplaced_users.page(campaign, None, BATCH_SIZE, after, services.now())
+        found += [each.user.id for each in page.items if not each.user.banned]
+        if not page.has_more:
+            break
+        after = page.searched_until
+    return found
 
 
 async def send_announcement(
@@ -67,6 +83,7 @@ async def send_announcement(
         audience.slot_id,
         audience.campaign_id,
         audience.with_waiting,
+        audience.unplaced,
         subject,
         text,
     )

@@ -10,6 +10,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.mail_kinds import (
     ANNOUNCEMENT,
     CANCELLED,
+    INVITATION,
     KINDS_WITH_NOTE,
     MAIL_KINDS,
     MOVED,
@@ -52,7 +53,7 @@ async def preview_mails(
 
     It is about the slot, or the next slot of the campaign; without one, about an example. Return
     None if there is no such slot or campaign. The language is that of the organizer by default, or
-    else of the site.
+    else of the site; an invitation goes to users who have chosen none.
     """
     language = language_of(locale, organizer.locale, services.locale)
     campaign = await services.campaigns.find(campaign_id) if campaign_id else None
@@ -82,11 +83,12 @@ async def preview_mails(
     def note_of(kind: MailKind) -> Mapping[str, object]:
         return {} if kind.name in KINDS_WITH_NOTE else {"note": ""}
 
+    invited = language_of(locale, services.locale, organizer.locale)
     return [
         MailPreview(
             kind.name,
             render(
-                language,
+                invited if kind is INVITATION else language,
                 [(kind.name, {**values, **own_values.get(kind.name, {}), **note_of(kind)})],
                 **shared,
             ),

@@ -8,7 +8,7 @@ from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.draw import DrawState
 from slotlock.domain.notifications.mail_kinds import ANNOUNCEMENT, CAMPAIGN_OPENS, DRAW_RESULT
 from slotlock.domain.notifications.outbox import OutboxEntry
-from slotlock.domain.schedule.schedule_texts import format_time
+from slotlock.domain.schedule.schedule_texts import format_time, zone_text
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -42,7 +42,7 @@ async def load_opening(
     when = format_time(terms.opens_at, context.time_zone, context.language)
     return {
         "title": campaign.name,
-        "when": f"{when} ({context.time_zone})",
+        "when": f"{when}{zone_text(context.time_zone, context.language)}",
         "url": f"{context.board_url}#/campaign/campaign_{campaign.id}" if context.board_url else "",
     }
 

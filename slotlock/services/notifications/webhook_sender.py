@@ -103,15 +103,14 @@ class WebhookSender(OutboxSender):
                 await webhooks.record_success(webhook.id)
             return Delivery(OutboxState.SENT, response.text)
         if response.status == GONE:
-            await self._disable(webhook, "The receiver responded with 410 Gone.")
+            await self._disable(webhook, response.text)
             return Delivery(OutboxState.FAILED, response.text)
         if webhook.failing_since is not None:  # it may refuse a single message
             asked = response.retry_after or timedelta()
             self._paused[webhook.id] = now + min(max(FAILURE_PAUSE, asked), MAX_FAILURE_PAUSE)
         failing_since = await webhooks.record_failure(webhook.id, now)
         if now - failing_since >= DISABLED_AFTER:
-            days = DISABLED_AFTER.days
-            await self._disable(webhook, f"No attempt of {days} days worked: {response.text}")
+            await self._disable(webhook, response.text)
         return Delivery(OutboxState.QUEUED, response.text, retry_after=response.retry_after)
 
     async def _disable(self, webhook: Webhook, reason: str) -> None:

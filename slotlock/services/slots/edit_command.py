@@ -1,5 +1,6 @@
 """The command that edits one slot, or several slots of a series all or none."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -26,7 +27,8 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
     """Edit slots as planned from their state when they were loaded, all or none.
 
     `rescheduled` are the slots, as planned, that need their resource at other times or another
-    resource. `rivals` are the slots of others that use these resources.
+    resource. `rivals` are the slots of others that use these resources. `descriptions` are those
+    before the edit, by slot, if it gives one.
     """
 
     is_edit: ClassVar[bool] = True
@@ -38,6 +40,7 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
     rivals: tuple[SlotState, ...]
     waitlist_depth: int = 1
     preconditions: tuple[Precondition, ...] = ()
+    descriptions: Mapping[str, str] | None = None
 
     @property
     def slot_ids(self) -> tuple[SlotId, ...]:
@@ -48,7 +51,9 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
         return (self.organizer_id,)
 
     def audit_note(self, change: SlotWrite) -> AuditNote | None:
-        return note_slot_change(change.before.slot, change.after, self.organizer_id)
+        before, after = change.before.slot, change.after
+        description = (self.descriptions or {}).get(before.id)
+        return note_slot_change(before, after, self.organizer_id, description)
 
     def apply(self, state: LoadedState, now: datetime) -> Decision[EditSlotsOutcome]:
         planned = {slot.id: slot for slot in self.rescheduled}
@@ -57,6 +62,8 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
             before = state.slots.get(loaded.id)
             if before is None or plan_basis(before.slot) != plan_basis(loaded):
                 return refuse(locked_refusal(loaded.id))  # the plan is outdated
+            if self.descriptions is not None and before.slot.revision != loaded.revision:
+                return refuse(locked_refusal(loaded.id))  # and so may be the description before
             decision = self.edit(before, now)
             if not isinstance(decision.outcome, SlotSaved):
                 return refuse(decision.outcome)

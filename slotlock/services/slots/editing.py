@@ -1,6 +1,6 @@
 """Creating, editing, publishing and cancelling slots, one or several of a series."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from slotlock.domain.booking.slot import MAX_CAPACITY, MAX_WAITLIST_CAPACITY, Sl
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots import editing
@@ -247,7 +248,17 @@ async def _plan(
         tuple(rival for rival in rivals if rival.id not in loaded_ids),
         target.waitlist_depth,
         resource_versions,
+        await _descriptions_before(services, requested, loaded),
     )
+
+
+async def _descriptions_before(
+    services: Services, requested: SlotPatch | SlotEdit, slots: Sequence[SlotState]
+) -> Mapping[str, str] | None:
+    """Return the descriptions of slots, if the request gives another one."""
+    if not isinstance(requested, SlotPatch) or requested.description is UNCHANGED:
+        return None
+    return await services.descriptions.find_of_slots([slot.id for slot in slots])
 
 
 async def load_slots_in_scope(

@@ -32,6 +32,9 @@ MAX_BATCHES = 4
 MIN_BATCH_SIZE = 50
 # The facts that decide the position of a slot in a list by time.
 TIMES = frozenset({"start", "end"})
+ONLY_TIMES = SlotSelection(False, False, False, False, False, TIMES)
+# The facts that end the bookings of a slot.
+CANCELLATION_FACTS = frozenset({"status", "cancellation"})
 MEETING_FACTS = frozenset({"start", "end", "meetings"})
 
 
@@ -134,6 +137,36 @@ async def list_bookings(
     selection = replace(selection.visible_to(caller, TIMES), my_booking=True)
     found = await services.slots.page_of_user(caller.user_id, page, now, selection)
     return _page_as_of(found, selection, now)
+
+
+async def list_bookings_of(
+    services: Services,
+    user_id: UserId,
+    page: TimePage,
+    viewer: Caller,
+    selection: SlotSelection,
+) -> tuple[Page[ReadableSlot], dict[SlotId, ReadableSlot]]:
+    """Return a page of the slots in which any user has a live booking, with that booking.
+
+    The slots beside the page are what the viewer selected, with the viewer's own booking.
+    """
+    now, wanted = services.now(), replace(ONLY_TIMES, my_booking=True)
+    found = _page_as_of(await services.slots.page_of_user(user_id, page, now, wanted), wanted, now)
+    selection = selection.with_facts(CANCELLATION_FACTS)
+    return found, await _find_all(services, (slot.id for slot in found.items), viewer, selection)
+
+
+async def list_waitlist_entries_of(
+    services: Services,
+    user_id: UserId,
+    page: TimePage,
+    viewer: Caller,
+    selection: SlotSelection,
+) -> tuple[Page[ReadableSlot], dict[SlotId, ReadableSlot]]:
+    """Return a page of the slots for which any user waits, as `list_bookings_of` does."""
+    now, wanted = services.now(), replace(ONLY_TIMES, my_waitlist_entry=True)
+    found = await services.slots.page_of_waiting_user(user_id, page, now, wanted)
+    return found, await _find_all(services, (slot.id for slot in found.items), viewer, selection)
 
 
 async def list_series(

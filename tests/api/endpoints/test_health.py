@@ -82,6 +82,11 @@ async def test_readyz_responds_with_200_while_both_servers_respond(
     assert body == {"status": "ready", "mongodb": "up", "redis": "up"}
 
 
+def test_readyz_of_an_unknown_server_is_no_success(app: AppProcess) -> None:
+    response = get(app, "/readyz?of=mongo")
+    assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")
+
+
 def test_an_unknown_path_gets_404_in_json(app: AppProcess) -> None:
     response = get(app, "/nothing")
     assert (response.status_code, list(response.json())) == (404, ["error", "code"])

@@ -32,10 +32,11 @@ COURSE: Json = {
     "startTime": "2035-07-02T09:00:00+02:00",
     "endTime": "2035-07-02T10:30:00+02:00",
 }
-TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name", "Address",
-          "Groups", "Status", "Held until (local)", "Created at (local)",
-          "Created by", "Waiting since (local)", "Overridden limits", "Attendance",
-          "Checked in at (local)", "Resources", "Meetings"]  # fmt: skip
+TITLES = ["Course", "Start (local)", "End (local)", "Time zone", "Where", "Name",
+          "Email or user name", "Classes and groups", "Status", "Reserved until (local)",
+          "Booked at (local)", "Booked by",
+          "Waiting since (local)", "Overridden limits", "Attendance",
+          "Checked in at (local)", "Rooms and devices", "Meetings"]  # fmt: skip
 
 
 async def download_workbook(organizer: BookingClient, path: str) -> Any:

@@ -8,8 +8,9 @@ import httpx
 import pytest
 from pypdf import PdfReader
 
+from slotlock.api.exports.columns import STATUS
 from slotlock.api.exports.csv_file import FILE
-from slotlock.api.exports.table_texts import TEXTS
+from slotlock.api.exports.table_texts import TEXTS, shown_cells
 from slotlock.api.exports.workbook import SUMMARY_SHEET, WAITING_SHEET
 from slotlock.domain.booking.booking import Attendance, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotStatus
@@ -29,6 +30,7 @@ from tests.support.clients.exports import (
     load_workbook_bytes,
     set_name_and_groups,
 )
+from tests.support.domain.builders import roster_of
 
 CODES = (BookingStatus, SlotStatus, Attendance, BookingLimit)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -148,7 +150,15 @@ def test_every_column_and_every_code_has_a_text_in_each_language() -> None:
     columns = {each.name for each in (*FILE, *WAITING_SHEET, *SUMMARY_SHEET)}
     codes = {"WAITING", *(code.name for codes in CODES for code in codes)}
     assert columns | codes <= set(TEXTS)
-    assert all(set(texts) == set(ExportLanguage) - {"en"} for texts in TEXTS.values())
+    assert all({*texts} | {"en"} == {*ExportLanguage} for texts in TEXTS.values())
+
+
+def test_a_canceled_course_and_an_ended_booking_have_different_words() -> None:
+    slot = roster_of("Choir", ["Ada"], SlotStatus.CANCELLED).slot
+    assert shown_cells([STATUS], slot, "UTC", ExportLanguage.DE) == ["abgesagt"]
+    assert shown_cells([STATUS], slot, "UTC", ExportLanguage.EN) == ["does not take place"]
+    assert shown_cells([STATUS], slot, "UTC", None) == ["CANCELLED"]
+    assert TEXTS["CANCELLED"]["de"] == "beendet"
 
 
 async def test_waiting_users_follow_the_bookings_in_their_order(users: RosterUsers) -> None:
@@ -183,7 +193,7 @@ async def test_a_column_of_every_sheet_names_all_resources(users: RosterUsers) -
     book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
     for sheet in book.worksheets:
         cells = [row[-2].value for row in sheet.iter_rows(max_row=2)]
-        assert cells == ["Resources", "Halle 7;Frau Ünal"], sheet.title
+        assert cells == ["Rooms and devices", "Halle 7;Frau Ünal"], sheet.title
 
 
 async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:
@@ -201,7 +211,7 @@ async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:
     await ben.join(slot_id)
     days = ("05-05", "05-12", "05-19", "05-26", "06-02", "06-16", "06-23", "06-30")
     meetings = [f"2031-{day}T10:00:00+02:00/2031-{day}T11:00:00+02:00" for day in days]
-    german = "montags 10:00–11:00, 5. Mai bis 30. Juni 2031, nicht am 9. Juni (Europe/Berlin)"  # noqa: RUF001
+    german = "montags 10:00–11:00, 5. Mai bis 30. Juni 2031, nicht am 9. Juni (Ortszeit Berlin)"  # noqa: RUF001
     for query, title, text in (
         ("", "meetings", ";".join(meetings)), ("?language=de", "Treffen", german)
     ):  # fmt: skip
@@ -212,7 +222,7 @@ async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:
             header, cells = list(sheet.iter_rows(max_row=2, values_only=True))
             assert cells[header.index(title.capitalize())] == text, sheet.title
     pdf = PdfReader(BytesIO(await download_export(organizer, f"slots/{slot_id}.pdf")))
-    english = "Mondays 10:00–11:00, 5 May to 30 June 2031, not on 9 June (Europe/Berlin)"  # noqa: RUF001
+    english = "Mondays 10:00–11:00, May 5 to June 30, 2031, not on June 9 (Berlin time)"  # noqa: RUF001
     assert english in pdf.pages[0].extract_text()
 
 

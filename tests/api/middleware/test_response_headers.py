@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -13,7 +12,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from slotlock.api.middleware.response_headers import SECURITY_HEADERS, ResponseHeadersMiddleware
+from slotlock.api.app import build_app
+from slotlock.api.middleware.response_headers import SECURITY_HEADERS
+from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.transport.graphiql import CDN, graphiql_page
 from tests.support.apps.fork_server import forked_app
@@ -63,6 +64,9 @@ async def test_every_path_has_the_headers_for_every_method(
         failure = (method, response.status_code, response.headers)
         assert unexpected_headers(response).keys() <= own, failure
         assert "server" not in response.headers
+        if response.status_code >= 400 and method != "HEAD":
+            body = response.json()
+            assert "code" in (body["errors"][0]["extensions"] if "errors" in body else body)
         if response.status_code == 405:
             assert method not in response.headers["allow"].split(", ")
 
@@ -122,7 +126,10 @@ async def test_pages_of_an_allowed_origin_may_send_files_and_read_every_response
         assert response.status_code == status
         assert response.headers["access-control-allow-origin"] == ORIGIN
     other_origin = {**preflight, "Origin": "https://evil.example.org"}
-    assert (await http.options(url, headers=other_origin)).status_code == 400
+    refused = await http.options(url, headers=other_origin)
+    assert (refused.status_code, refused.json()["code"]) == (400, "BAD_USER_INPUT")
+    assert unexpected_headers(refused) == {}
+    assert refused.headers["vary"].startswith("Origin")
 
 
 async def test_pages_of_an_allowed_origin_may_read_retry_after(
@@ -223,15 +230,16 @@ async def test_no_path_redirects_to_the_host_of_the_host_header(
     assert (response.status_code, response.headers.get("location")) == (404, None)
 
 
-async def test_the_response_to_an_unexpected_failure_has_the_headers() -> None:
+async def test_the_response_to_an_unexpected_failure_has_the_headers_and_a_code() -> None:
     async def fail(request: Request) -> Response:
         raise RuntimeError("a bug")
 
-    guarded = ResponseHeadersMiddleware(Starlette(routes=[Route("/", fail)]))
-    transport = httpx.ASGITransport(guarded, raise_app_exceptions=False)
+    failing = build_app(Settings(), development=False, more_routes=[Route("/fail", fail)])
+    transport = httpx.ASGITransport(failing, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
-        response = await http.get("/")
+        response = await http.get("/fail")
     assert (response.status_code, unexpected_headers(response)) == (500, {})
+    assert response.json()["code"] == "INTERNAL"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from secrets import token_hex
 
 import httpx
 import pytest
@@ -14,8 +15,10 @@ from tests.support.apps.processes import AppProcess, Pair
 from tests.support.apps.rate_limited import ENDLESS_WINDOWS, exceed_address_rate, rate_limited_app
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.calendars import create_calendar
+from tests.support.clients.user_files import create_invitations, generated_user_csv, import_users
 
 PUBLIC_URL = "https://example.org:8443/slotlock"
+PATHS = ("calendars/private/", "exports/links/", "graphql", "board#/invitation/")
 CREATE_LINK = """mutation($id: ID!) { createExportLink(id: $id, format: CSV) {
   ... on ExportLink { url }
 } }"""
@@ -80,7 +83,11 @@ async def returned_addresses(organizer: BookingClient) -> list[str]:
     """Return every address that the API returns."""
     link = await organizer.execute(CREATE_LINK, id=await organizer.add_slot())
     info = await organizer.http.get(organizer.url + "/")
-    return [await create_calendar(organizer), link["url"], info.json()["graphql"]]
+    user_file = generated_user_csv(group := token_hex(8), 1, group)
+    await import_users(organizer, user_file)
+    (row,) = await create_invitations(organizer, group=group)
+    assert row["link"].endswith(row["token"] if row["link"] else "")
+    return [await create_calendar(organizer), link["url"], info.json()["graphql"], row["link"]]
 
 
 async def test_all_addresses_begin_with_the_public_address(
@@ -88,8 +95,7 @@ async def test_all_addresses_begin_with_the_public_address(
 ) -> None:
     _, organizer = create_booking_clients(http, 0, public_app)
     addresses = await returned_addresses(organizer)
-    for address, path in zip(addresses, ("calendars/private/", "exports/links/", "graphql"),
-                             strict=True):  # fmt: skip
+    for address, path in zip(addresses, PATHS, strict=True):
         assert address.startswith(f"{PUBLIC_URL}/{path}")
         # The proxy removes the prefix.
         found = await http.get(organizer.url + address.removeprefix(PUBLIC_URL))
@@ -98,7 +104,9 @@ async def test_all_addresses_begin_with_the_public_address(
 
 async def test_without_it_they_are_paths(two_apps: Pair, http: httpx.AsyncClient) -> None:
     _, organizer = create_booking_clients(http, 0, two_apps[0])
-    assert all(address.startswith("/") for address in await returned_addresses(organizer))
+    *paths, link = await returned_addresses(organizer)
+    assert all(address.startswith("/") for address in paths)
+    assert link == ""
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import hmac
 import json
 import secrets
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -236,6 +237,14 @@ async def test_a_key_that_the_provider_has_withdrawn_signs_nothing(
     assert isinstance(await scene.sign_in(), expected(is_guarded))
 
 
+def connection_of(scene: SignOnScene) -> ProviderConnection:
+    """Return the connection of the server to its provider."""
+    assert scene.auth.sign_on is not None
+    connection = scene.auth.sign_on.find("school")
+    assert connection is not None
+    return connection
+
+
 @WITH_AND_WITHOUT_GUARD
 async def test_logout_tokens_with_unknown_keys_delay_no_new_key(
     scene: SignOnScene, monkeypatch: Patch, is_guarded: bool
@@ -249,9 +258,7 @@ async def test_logout_tokens_with_unknown_keys_delay_no_new_key(
     if not is_guarded:
         monkeypatch.setattr(ProviderConnection, "keys", shared)
     assert isinstance(await scene.sign_in(), SignedInSession)
-    assert scene.auth.sign_on is not None
-    connection = scene.auth.sign_on.find("school")
-    assert connection is not None
+    connection = connection_of(scene)
     for _ in range(5):
         token = jwt.encode({}, rsa_key("forged"), "RS256", headers={"kid": secrets.token_hex(4)})
         assert not await end_provider_session(scene.auth, connection, token)
@@ -269,6 +276,20 @@ async def test_tokens_with_unknown_keys_do_not_flood_the_provider(scene: SignOnS
     for _ in range(5):
         assert isinstance(await scene.sign_in(), SignInFailed)
     assert provider.count("/keys") == 2
+
+
+async def test_a_token_whose_keys_were_just_read_uses_up_no_search_for_a_new_key(
+    scene: SignOnScene,
+) -> None:
+    """A server that has just started reads the keys for a token, and finds none of its id."""
+    provider, connection = scene.provider, connection_of(scene)
+    forged = jwt.encode({}, rsa_key("forged"), "RS256", headers={"kid": "forged"})
+    assert not await end_provider_session(scene.auth, connection, forged)
+    assert provider.count("/keys") == 1
+    provider.published = ["second"]
+    claims = provider.honest_claims(sub="ada", jti="1", events={id_tokens.LOGOUT_EVENT: {}})
+    token = provider.honest_token(claims)
+    assert await end_provider_session(scene.auth, connection, token)
 
 
 async def test_a_provider_that_cannot_be_read_uses_up_no_search_for_a_new_key(
@@ -312,6 +333,26 @@ async def test_the_query_in_an_address_of_a_provider_stays(scene: SignOnScene) -
     assert isinstance(started, sign_in.SignInStarted)
     query = parse_qs(urlsplit(started.url).query)
     assert (query["tenant"], query["state"]) == (["a"], [started.state])
+
+
+@pytest.mark.parametrize(
+    ("ways", "is_in_header"),
+    [
+        (None, True),
+        (["client_secret_basic", "client_secret_post"], True),
+        (["client_secret_post"], False),
+    ],
+)
+async def test_a_provider_gets_the_secret_in_the_way_of_a_client_that_registered_none(
+    scene: SignOnScene, ways: list[str] | None, is_in_header: bool
+) -> None:
+    """Some providers of both ways refuse the other one (OpenID Connect Registration, 2)."""
+    scene.provider.metadata = {"token_endpoint_auth_methods_supported": ways}
+    assert isinstance(await scene.sign_in(), SignedInSession)
+    (form,) = (form for path, form in scene.provider.requests if path == "/token")
+    in_header = f"Basic {b64encode(b'slotlock:secret').decode()}"
+    expected_proof = (in_header, None) if is_in_header else (None, "secret")
+    assert (form["authorization"], form.get("client_secret")) == expected_proof
 
 
 WRONG_CLAIMS: list[dict[str, Any]] = [

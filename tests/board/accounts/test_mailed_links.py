@@ -73,7 +73,7 @@ async def link_to(trap: MailTrap, email: str, subject: str) -> str:
             and message["To"].addresses[0].addr_spec == email
             and (body := message.get_body(("plain",)))
         ]
-        return re.findall(rf"{PUBLIC_URL}/board(#/\w+/[0-9a-f]{{64}})\s", "".join(bodies))
+        return re.findall(rf"{PUBLIC_URL}/board(#/\w+/[\w-]+)\s", "".join(bodies))
 
     [link] = await poll_until(links, len, f"a mail to {email}")
     return link
@@ -89,14 +89,14 @@ async def test_a_forgotten_password_is_set_by_the_link_of_a_mail(
     await page.get_by_role("button", name="I forgot my password").click()
     await page.get_by_role("button", name="Send the mail").click()
     await shown(page, f"If {email} has an account, a mail is on its way.").wait_for()
-    link = await link_to(trap, email, "Set a new password")
+    link = await link_to(trap, email, "Choose a new password")
     page = await board.open(await board.context(), link)
     assert page.url.endswith("#/reset")
     # Nothing has happened yet: programs that open links type no password.
     assert (await student.execute(ME))["email"] == email
     await page.get_by_label("New password").fill(NEW_PASSWORD)
-    await page.get_by_role("button", name="Set the password").click()
-    await shown(page, "Your password is set.").wait_for()
+    await page.get_by_role("button", name="Choose this password").click()
+    await shown(page, "Your password is chosen.").wait_for()
     assert await student.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
     await page.get_by_role("button", name="Sign in").click()
     await page.get_by_label("Email address").fill(email)
@@ -138,7 +138,7 @@ async def test_who_registers_reads_whether_the_mail_is_on_its_way_and_sends_it_a
     for label, text in (("Name", "Ben"), ("Email address", email), ("Password", PASSWORD)):
         await page.get_by_label(label, exact=True).fill(text)
     await page.get_by_role("button", name="Create an account").click()
-    await shown(page, "The mail that confirms your address could not be sent yet.").wait_for()
+    await shown(page, "The mail that confirms your email address could not be sent yet.").wait_for()
     await page.get_by_role("button", name="Send again").click()
     await shown(page, f"A mail is on its way to {email}.").wait_for()
     await eventually(lambda: recipients().count(email) == 2, "both mails have come")
@@ -152,22 +152,22 @@ async def test_an_address_is_verified_and_changed_in_the_account(
     email, new = new_email(), new_email()
     student = await board.student(email=email)
     context = await board.context(student)
-    link = await link_to(trap, email, "Confirm your e-mail address")
+    link = await link_to(trap, email, "Confirm your email address")
     assert await student.execute(ME) == {"email": email, "emailVerified": False}
     # The site gives no place before, not even in a slot without a campaign.
     slot_id = await board.organizer.add_slot()
     assert (await student.book_slot(slot_id))["__typename"] == "EmailNotVerified"
     page = await board.open(context, link)
     assert page.url.endswith("#/account")
-    await page.get_by_role("button", name="Confirm the address").click()
+    await page.get_by_role("button", name="Confirm the email address").click()
     await page.get_by_text(f"{email} is confirmed.").first.wait_for()
     assert (await student.book_slot(slot_id))["__typename"] == "Booked"
     await page.get_by_label("New email address").fill(new)
     await page.locator("#emailPassword").fill(PASSWORD)
-    await page.get_by_role("button", name="Change the address").click()
-    link = await link_to(trap, new, "Confirm your e-mail address")
+    await page.get_by_role("button", name="Change the email address").click()
+    link = await link_to(trap, new, "Confirm your email address")
     await page.goto(f"/board{link}")
-    await page.get_by_role("button", name="Confirm the address").click()
+    await page.get_by_role("button", name="Confirm the email address").click()
     await page.get_by_text(f"{new} is confirmed.").first.wait_for()
     assert await student.execute(ME) == {"email": new, "emailVerified": True}
 
@@ -187,7 +187,7 @@ async def test_no_header_of_a_request_changes_the_link_of_a_mail(
             json={"query": REQUEST, "variables": {"email": email}},
             headers=headers,
         )
-    subject = "Set a new password"
+    subject = "Choose a new password"
 
     async def bodies() -> list[str]:
         return [
@@ -226,11 +226,12 @@ async def test_an_organizer_mails_invitations(board: Board, trap: MailTrap) -> N
     )
     [line] = response.text.splitlines()[1:]  # Ben got a mail already
     assert line.startswith(f"{ada},Ada,,")
-    page = await board.open(
-        await board.context(), await link_to(trap, ada, "Your account at slotlock")
-    )
+    link = await link_to(trap, ada, "Your account at slotlock")
+    page = await board.open(await board.context(), "#/code")
+    await page.get_by_label("Code").fill(link.rpartition("/")[2].lower())
+    await page.get_by_role("button", name="Continue").click()
     await page.get_by_label("New password").fill(NEW_PASSWORD)
-    await page.get_by_role("button", name="Set the password").click()
+    await page.get_by_role("button", name="Choose this password").click()
     await page.get_by_role("link", name="Account").first.wait_for()
 
 
@@ -249,7 +250,7 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
         await shown(page, expected).wait_for()
     await page.locator("[data-key=progress]").get_by_text(f"{ben} · 550 unknown").wait_for()
     await page.get_by_role("link", name="Ben", exact=True).click()
-    await shown(page, "The mail server rejected the address").wait_for()
+    await shown(page, "The mail server rejected the email address").wait_for()
     trap.respond_to_recipient = lambda _: None
     refusal = "This person got an invitation by mail within the last day."
     for expected in (f"A mail with a link is on its way to {ben}.", refusal):
@@ -262,7 +263,7 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
     await page.get_by_role("link", name="Texts of the mails").click()
     await page.get_by_label("Language").select_option("de")
     await page.get_by_label("Occasion").select_option("moved")
-    await page.get_by_role("heading", name="Verlegt: Schach").wait_for()
+    await page.get_by_role("heading", name="Umgebucht: Schach").wait_for()
 
 
 async def test_a_campaign_has_its_reminder_in_days_and_a_mail_before_it_opens(board: Board) -> None:
@@ -330,7 +331,7 @@ async def test_users_choose_their_mails_in_the_account(board: Board) -> None:
     assert await student.execute(WANTS) == {"wantsReminders": False, "wantsAnnouncements": True}
     await page.reload()
     await expect(page.get_by_label("Remind me before a course begins")).not_to_be_checked()
-    await page.get_by_label("Messages from organizers").uncheck()
+    await page.get_by_label("Messages from").uncheck()
     await page.get_by_label("Remind me before a course begins").check()
     expected = {"wantsReminders": True, "wantsAnnouncements": False}
     await poll_until(lambda: student.execute(WANTS), expected.__eq__, "both are stored")

@@ -147,7 +147,7 @@ async def test_a_user_links_and_unlinks_the_sign_in_in_the_account(
     student = await board.student()
     page = await board.open(await board.context(student), "#/account")
     await go_to_provider(page, LINK, subject)
-    for password, text in (("a wrong one", "does not fit"), (PASSWORD, subject)):
+    for password, text in (("a wrong one", "does not match"), (PASSWORD, subject)):
         await page.get_by_label("Current password").fill(password)
         await page.get_by_label("Current password").press("Enter")
         await shown(page, text).wait_for()

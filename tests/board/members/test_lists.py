@@ -72,7 +72,7 @@ async def test_the_first_page_says_when_a_campaign_opens(board: Board) -> None:
     student = await board.student()
     context = await board.context(student, timezone_id="Asia/Kathmandu")
     page = await board.open(context, course.address)
-    await shown(page, "Your device is 5.75 h ahead.").wait_for()
+    await shown(page, "your device is 5 hours and 45 minutes ahead").wait_for()
     await page.get_by_role("button", name="Star: Go").click()
     day = datetime.now(UTC) + timedelta(days=3)
     first = page.locator("ol[data-key=starred] li")

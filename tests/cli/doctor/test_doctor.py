@@ -16,6 +16,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 from redis import Redis
 
+from slotlock import __version__
 from slotlock.cli.doctor.finding import Level, check_clock
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
@@ -55,7 +56,8 @@ def own_redis(environ: pytest.MonkeyPatch, servers: EmbeddedServers) -> Iterator
 def examine(capsys: pytest.CaptureFixture[str], exit_code: int = 0) -> dict[str, str]:
     """Run the command and return its findings: `level text`, by check."""
     assert main(["doctor"]) == exit_code
-    lines = capsys.readouterr().out.splitlines()
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["LEVEL", "CHECK", "FOUND,"]
     return {line[9:31].strip(): f"{line[:9].strip()} {line[32:]}" for line in lines}
 
 
@@ -67,8 +69,10 @@ def test_a_healthy_deployment_has_no_failure(
     findings = examine(capsys)
     assert {text.split()[0] for text in findings.values()} <= {"ok", "warning"}
     assert findings["MongoDB indexes"].startswith("ok all ")
+    assert findings["slotlock"] == f"ok {__version__}, with the settings of the environment"
     assert set(findings) == {
-        "settings", "traces", "open files", "MongoDB", "MongoDB clock", "MongoDB topology",
+        "slotlock", "settings", "traces", "open files", "MongoDB", "MongoDB clock",
+        "MongoDB topology",
         "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
         "MongoDB documents", "addresses", "admin", "Redis", "Redis clock", "Redis eviction",
         "Redis memory", "Redis persistence", "outbox reader", "outbox entries", "draws",

@@ -81,7 +81,8 @@ def examine(
     sender = {"SLOTLOCK_MAIL_FROM": "noreply@localhost", "SLOTLOCK_SMTP_URL": url}
     replace_environment(monkeypatch, {**environment, **sender, **settings})
     main(["doctor"])
-    lines = capsys.readouterr().out.splitlines()
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["LEVEL", "CHECK", "FOUND,"]
     return {line[9:31].strip(): f"{line[:9].strip()} {line[32:]}" for line in lines}
 
 

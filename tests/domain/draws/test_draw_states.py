@@ -32,7 +32,6 @@ from slotlock.domain.draws.draw import (
     with_root,
     with_seed,
 )
-from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import HOUR, NOW, book_users, build_slot, with_facts
@@ -44,9 +43,9 @@ from tests.support.domain.campaign_builders import (
     user_with_booking,
 )
 
-OLGA, SEED = UserId("olga"), Seed("a seed", "the test")
+OLGA, SEED = UserId("olga"), "a seed"
 SETTINGS = DrawSettings(DrawMethod.ROUNDS, NOW + HOUR)
-COLLECTING = open_draw(DrawId("d"), CampaignId("c"), SETTINGS, OLGA, NOW)
+COLLECTING = open_draw(DrawId("d"), CampaignId("c"), SETTINGS, OLGA, NOW, SEED)
 
 
 def draw_in(state: DrawState) -> Draw:
@@ -55,10 +54,10 @@ def draw_in(state: DrawState) -> Draw:
     if state is not DrawState.COLLECTING:
         draw = close(COLLECTING, OLGA, NOW)
         assert isinstance(draw, Draw)
-        draw = with_root(draw, "root")
+        draw = with_root(draw, "root", NOW)
     if state in (DrawState.DRAWN, DrawState.PUBLISHED):
         assert isinstance(draw, Draw)
-        draw = with_seed(draw, SEED, OLGA, NOW)
+        draw = with_seed(draw, None, OLGA, NOW)
     if state is DrawState.PUBLISHED:
         assert isinstance(draw, Draw)
         draw = publish(draw, OLGA, NOW)
@@ -78,9 +77,9 @@ def test_each_act_is_possible_in_its_states_and_repeating_it_changes_nothing(
 ) -> None:
     draw = draw_in(state)
     acts = {
-        "configure": configure(draw, replace(SETTINGS, shows_demand=True)),
+        "configure": configure(draw, replace(SETTINGS, shows_demand=True), OLGA, NOW),
         "close": close(draw, OLGA, NOW),
-        "draw": with_seed(draw, SEED, OLGA, NOW),
+        "draw": with_seed(draw, None, OLGA, NOW),
         "publish": publish(draw, OLGA, NOW),
         "supersede": supersede(draw, "a reason", OLGA, NOW),
     }
@@ -100,9 +99,9 @@ def test_each_act_is_possible_in_its_states_and_repeating_it_changes_nothing(
 
 def test_a_seed_is_never_replaced_and_every_act_is_recorded() -> None:
     drawn = draw_in(DrawState.DRAWN)
-    other = Seed("another seed", "the test")
-    assert with_seed(drawn, other, OLGA, NOW) == WrongDrawState(DrawState.DRAWN)
-    assert isinstance(with_seed(draw_in(DrawState.CLOSED), Seed(" ", "x"), OLGA, NOW), InvalidInput)
+    other = replace(drawn, server_seed="another seed")
+    assert with_seed(other, None, OLGA, NOW) == WrongDrawState(DrawState.DRAWN)
+    assert isinstance(with_seed(draw_in(DrawState.CLOSED), SEED, OLGA, NOW), InvalidInput)
     superseded = supersede(drawn, "too few places", OLGA, NOW)
     assert isinstance(superseded, Draw)
     assert [act.state for act in superseded.acts] == [

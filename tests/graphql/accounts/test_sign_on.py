@@ -236,7 +236,10 @@ async def test_the_export_of_a_user_has_their_sign_ins(
 async def test_the_back_channel_takes_only_tokens_of_its_provider(browser: Browser) -> None:
     url = f"{browser.url}/sign-on/school/logout"
     refused = await browser.http.post(url, data={"logout_token": "a.b.c"})
-    assert (refused.status_code, refused.json()) == (400, {"error": "invalid_request"})
+    assert (refused.status_code, refused.json()) == (
+        400,
+        {"error": "invalid_request", "code": "BAD_USER_INPUT"},
+    )
     assert (await browser.http.post(url, content=b"x" * 200_000)).status_code == 413
     assert (await browser.http.get(url)).status_code == 405
     unknown = await browser.http.post(url.replace("school", "nobody"), data={"logout_token": "a"})

@@ -30,7 +30,7 @@ PUBLIC = {
 }  # fmt: skip
 PUBLIC_SUBSCRIPTIONS = {"slotAvailability", "campaignAvailability", "campaignChanges"}
 FOR_ORGANIZERS = {
-    "users", "slotRoster", "slotHistory", "resources", "resource", "freeBusy",
+    "users", "userGroups", "slotRoster", "slotHistory", "resources", "resource", "freeBusy",
     "campaignStatistics", "campaignReadiness", "unplaced", "auditLog", "slotWaitlist", "outbox",
     "mailPreviews", "undeliverableAddresses", "retryFailedOutboxEntries", "retryOutboxEntry",
     "checkIn", "undoCheckIn",
@@ -46,7 +46,7 @@ FOR_ORGANIZERS = {
     "pingWebhook", "redeliverWebhook",
     "sendAnnouncement", "announcementRecipientCount",
     "configureDraw", "closeWishes", "runDraw", "previewDraw", "publishDraw", "supersedeDraw",
-    "drawResult",
+    "drawResult", "userBookings", "userWaitlistEntries", "userWishes",
 }  # fmt: skip
 SAMPLES = {
     "Boolean": False, "Int": 1, "ID": "x", "String": "x", "EmailAddress": "eve@slotlock.test",

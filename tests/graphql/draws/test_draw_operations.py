@@ -8,6 +8,7 @@ import pytest
 from bson import ObjectId
 from pymongo import MongoClient
 
+from slotlock.domain.draws.basis import DrawId, commitment_of
 from slotlock.domain.draws.record import verify
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
@@ -33,6 +34,10 @@ from tests.support.clients.fixtures import Three
 UNPUBLISH = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
 PROBLEM = "query($id: ID!) { draw(campaignId: $id) { problem } }"
 DRAW_BY_ID = "query($id: ID!) { drawById(drawId: $id) { state } }"
+USER_WISHES = """query($user: ID!) { userWishes(userId: $user) {
+  ranked { slotId } userIds
+  draw { recordId result(userId: $user) { wishes { slotId result } } }
+} }"""
 RESULT_IN = """query($id: ID!, $user: ID!) { drawById(drawId: $id) {
   result(userId: $user) { leaf } } }"""
 
@@ -96,6 +101,8 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     organizer, (ada, ben) = scene.organizer, scene.members
     opened = await scene.open(joinsWaitlists=True)
     assert (opened["state"], opened["acceptsWishes"]) == ("COLLECTING", True)
+    commitment = opened["announcement"].pop("commitment")
+    assert opened["announcement"] == {"source": None, "at": None}
     for each in scene.members:
         saved = await scene.wish(each, 0, 1, 2)
         assert [wish["slotId"] for wish in saved["wishes"]["ranked"]] == scene.slots
@@ -109,6 +116,10 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
         slots = {each["slotId"]: each for each in preview["slots"]}
         assert slots[scene.slots[0]]["granted"] == places
         assert {each["method"] for each in preview["measures"]} == {"ROUNDS", "SERIAL"}
+    ada_id = await ada.fetch_user_id()
+    (wished,) = await organizer.execute(USER_WISHES, user=ada_id)
+    assert [each["slotId"] for each in wished["ranked"]] == scene.slots
+    assert (wished["userIds"], wished["draw"]["result"]) == ([ada_id], None)
     closed = await scene.act(CLOSE)
     assert closed["state"] == "CLOSED"
     root, record_id = (await scene.until("root"))["root"], closed["recordId"]
@@ -116,18 +127,25 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     before = json.loads(await ada.execute(RECORD, id=record_id))
     assert (before["root"], len(before["leaves"])) == (root, 2)
     assert (await scene.read(ada, RESULT))["lotteryNumber"] is None
-    drawn = await scene.act(RUN, seed=" 17 4 38 ", source="the lottery numbers of today")
-    assert drawn["seed"]["text"] == "17 4 38"
+    assert (await scene.act(RUN, seed="17 4 38"))["fields"][0]["code"] == "SEED_OF_SERVER"
+    drawn = await scene.act(RUN)
+    assert drawn["seed"]["byServer"]
+    assert commitment_of(DrawId(record_id[-24:]), drawn["seed"]["text"]) == commitment
     assert (await scene.read(ada, THE_DRAW))["seed"] is None
     assert "seed" not in json.loads(await ada.execute(RECORD, id=record_id))
     assert "entries" in json.loads(await organizer.execute(RECORD, id=record_id))
-    assert (await scene.act(RUN, seed="another", source="x"))["code"] == "WRONG_DRAW_STATE"
     assert (await scene.act(PUBLISH))["state"] == "PUBLISHED"
     await scene.until("isWritten")
     record = json.loads(await ben.execute(RECORD, id=record_id))
     assert verify(record) == []
     results = [await scene.read(each, RESULT) for each in scene.members]
     assert sorted(each["lotteryNumber"] for each in results) == [1, 2]
+    (wished,) = await organizer.execute(USER_WISHES, user=ada_id)
+    assert wished["draw"]["recordId"] == record_id
+    assert [each["result"] for each in wished["draw"]["result"]["wishes"]] == [
+        each["result"] for each in results[0]["wishes"]
+    ]
+    assert await organizer.execute(USER_WISHES, user="nonsense") == []
     (winner, loser) = sorted(results, key=lambda each: int(each["lotteryNumber"]))
     assert [each["result"] for each in winner["wishes"]] == ["GRANTED", "GRANTED", "LIMIT"]
     assert [each["result"] for each in loser["wishes"]] == ["FULL", "GRANTED", "TIME_CONFLICT"]
@@ -149,8 +167,7 @@ async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
     seen = await scene.read(scene.members[0], THE_DRAW)
     assert [each["by"] for each in seen["acts"]] == [None, None]
     assert await scene.read(scene.members[0], DEMAND) == []
-    made = await scene.act(RUN)
-    assert made["seed"]["byServer"]
+    assert (await scene.act(RUN))["state"] == "DRAWN"
     again = await scene.act(SUPERSEDE, reason="Nobody had wishes.")
     assert (again["state"], again["supersedesId"]) == ("COLLECTING", drawn["recordId"])
     old = await organizer.execute(RECORD, id=drawn["recordId"])
@@ -240,6 +257,14 @@ async def test_wrong_input_gets_a_clear_answer(scene: DrawScene) -> None:
     ):
         wrong = await member.execute(SET_WISHES, id=scene.campaign, slots=slots, team=team)
         assert [each["code"] for each in wrong["fields"]] == [problem]
-    assert (await scene.act(RUN, seed="x", source="y"))["code"] == "WRONG_DRAW_STATE"
+    assert (await scene.act(RUN))["code"] == "WRONG_DRAW_STATE"
     assert (await scene.act(PUBLISH))["code"] == "WRONG_DRAW_STATE"
-    assert (await scene.act(RUN, seed="x"))["fields"][0]["field"] == "seedSource"
+    announced = {"seedSource": "the lottery", "seedAt": hours_from_now(2)}
+    opened = await organizer.execute(CONFIGURE, input={**fields, **announced})
+    shown = opened["announcement"]
+    assert (shown["source"], shown["commitment"]) == ("the lottery", None)
+    assert [each["seedSource"] for each in opened["acts"]] == [None, "the lottery"]
+    await scene.act(CLOSE)
+    assert (await scene.until("root"))["root"]
+    early = await scene.act(RUN, seed="x")
+    assert (early["code"], early["seedAt"]) == ("SEED_TOO_EARLY", shown["at"])

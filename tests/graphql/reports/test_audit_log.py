@@ -258,3 +258,38 @@ async def test_unknown_ids_have_no_log_entries(organizer: BookingClient, kind: s
     field = kind if kind == "by" else f"{kind}Id"
     all_time = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}
     assert await fetch_entries(organizer, {field: f"{prefix}_{'0' * 24}", **all_time}) == []
+
+
+MOVES = """query($slot: ID!) { auditLog(filter: {slotId: $slot, actions: [MOVED]}) {
+  nodes { movedFrom { title } movedTo { title } }
+} }"""
+
+
+async def test_both_entries_of_a_move_name_the_other_slot(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
+    campaign = await create_campaign(organizer)
+    slots = [
+        await organizer.add_slot(title=title, campaignId=campaign, startTime=start, endTime=end)
+        for title, start, end in (
+            ("Chess", hours_from_now(30), hours_from_now(31)),
+            ("Choir", hours_from_now(40), hours_from_now(41)),
+            ("Art", hours_from_now(50), hours_from_now(51)),
+        )
+    ]
+    booking = (await ada.book_slot(slots[0]))["booking"]
+    for slot in slots[1:]:
+        booking = (await organizer.move(booking["id"], slot))["booking"]
+    logs = [
+        [
+            tuple(each[field] and each[field]["title"] for field in ("movedFrom", "movedTo"))
+            for each in (await organizer.execute(MOVES, slot=slot))["nodes"]
+        ]
+        for slot in slots
+    ]
+    assert logs == [
+        [(None, "Choir")],
+        [(None, "Art"), ("Chess", None)],
+        [("Choir", None)],
+    ]

@@ -113,6 +113,37 @@ async def test_campaign_changes_are_logged(clients: Two) -> None:
     assert unpublished["by"]["id"] == await organizer.fetch_user_id()
 
 
+async def test_a_description_is_logged_only_if_it_changed_with_the_one_before(
+    clients: Two,
+) -> None:
+    _, organizer = clients
+    campaign = await create_campaign(organizer, description="Hello **world**")
+    slot = await organizer.add_slot(description="Bring shoes")
+    for fields in (
+        {"description": "Hello **world**", "maxBookings": 2},
+        {"description": "Bye"},
+        {"description": "Bye"},
+        {"description": None},
+    ):
+        await organizer.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign, **fields})
+    await organizer.update_slot(slot, description="Bring shoes", capacity=4)
+    await organizer.update_slot(slot, description="Bring shoes")
+    await organizer.update_slot(slot, description=None)
+    created, *edited = await fetch_log(organizer, campaignId=campaign)
+    assert edited_fields(created)["description"] == (None, "Hello **world**")
+    assert [edited_fields(each) for each in edited] == [
+        {"maxBookings": (None, "2")},
+        {"description": ("Hello **world**", "Bye")},
+        {"description": ("Bye", None)},
+    ]
+    created, *edited = await fetch_log(organizer, slotId=slot)
+    assert edited_fields(created)["description"] == (None, "Bring shoes")
+    assert [edited_fields(each) for each in edited] == [
+        {"capacity": ("1", "4")},
+        {"description": ("Bring shoes", None)},
+    ]
+
+
 async def test_user_changes_are_logged(clients: Two, two_apps: Pair) -> None:
     member, organizer = clients
     member_id = await member.fetch_user_id()

@@ -256,6 +256,33 @@ async def test_statistics_have_the_minute_with_the_most_bookings_and_who_may_sti
     assert parse_time(found["peak"]["at"]) < datetime.now(UTC) - timedelta(minutes=29)
 
 
+FULL = """query($campaign: ID!) { campaignStatistics(campaignId: $campaign) {
+  slots { nodes { fullSince } }
+} }"""
+
+
+async def test_statistics_have_since_when_a_slot_is_full(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    fixture = await create_campaign_fixture(http, two_apps, next(NAMES), 2, slot_count=0)
+    organizer, (ada, ben) = fixture.organizer, fixture.members
+    slot_id = await organizer.add_slot(campaignId=fixture.campaign_id, capacity=2)
+
+    async def full_since() -> Any:
+        found = await organizer.execute(FULL, campaign=fixture.campaign_id)
+        return found["slots"]["nodes"][0]["fullSince"]
+
+    await organizer.book_slot(slot_id, userId=await ada.fetch_user_id())
+    assert await full_since() is None
+    last = (await ben.book_slot(slot_id))["booking"]
+    created = await ben.execute(
+        "query($id: ID!) { node(id: $id) { ... on Booking { createdAt } } }", id=last["id"]
+    )
+    assert await full_since() == created["createdAt"]
+    await ben.cancel_booking(last["id"])
+    assert await full_since() is None
+
+
 async def test_statistics_are_watched_by_organizers_alone(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:

@@ -191,3 +191,23 @@ async def test_invalid_unplaced_arguments_are_bad_user_input(
 ) -> None:
     variables = {"campaign": await create_campaign(organizer), **invalid}
     assert await organizer.error_code(UNPLACED, **variables) == "BAD_USER_INPUT"
+
+
+RECIPIENTS = """query($campaignId: ID, $slotId: ID, $includeWaiting: Boolean! = false) {
+  announcementRecipientCount(
+    campaignId: $campaignId, slotId: $slotId, includeWaiting: $includeWaiting, unplaced: true
+  )
+}"""
+
+
+async def test_an_announcement_can_go_to_those_without_a_place(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
+    campaign = await create_campaign(organizer)
+    slot = await organizer.add_slot(campaignId=campaign)
+    await ada.book_slot(slot)
+    await ben.join(slot)
+    assert await organizer.execute(RECIPIENTS, campaignId=campaign) == 1
+    for wrong in ({"slotId": slot}, {"campaignId": campaign, "includeWaiting": True}):
+        assert await organizer.error_code(RECIPIENTS, **wrong) == "BAD_USER_INPUT"

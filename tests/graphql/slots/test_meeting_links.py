@@ -123,16 +123,16 @@ async def test_calendars_have_the_link_and_the_text_for_their_readers(
     feed = await create_calendar(ada)
     single = (await ada.execute(BOOKING_CALENDAR, id=slot_id))["myBooking"]["calendarUrl"]
     organized = (await organizer.execute(ORGANIZED))["organizedUrl"]
-    of_booking = f"{shown}\n\n{ROOM}\n\nYour booking, also to cancel it:\n{page}"
+    of_booking = f"{shown}\n\n{ROOM}\n\nYour booking, also to give it back:\n{page}"
     assert await event_at(ada, feed, page) == (ROOM, ROOM, of_booking)
     assert await event_at(ada, single, page) == (ROOM, ROOM, of_booking)
-    other = f"A\n\n{ROOM}\n\nYour booking, also to cancel it:\n{other_page}"
+    other = f"A\n\n{ROOM}\n\nYour booking, also to give it back:\n{other_page}"
     assert await event_at(ada, feed, other_page) == (ROOM, "Hall", other)
     of_slot = f"{shown}\n\n{ROOM}\n\n{page}"
     assert await event_at(organizer, organized, page) == (ROOM, ROOM, of_slot)
     public = (None, "Hall", f"A\n\n{other_page}")
     assert await event_at(organizer, "/calendars/published.ics", other_page) == public
-    held = f"{shown}\n\nYour booking, also to cancel it:\n{page}"
+    held = f"{shown}\n\nYour booking, also to give it back:\n{page}"
     assert await event_at(ben, await create_calendar(ben), page) == (None, None, held)
     raw = (await get_path(ada, feed.removeprefix(PUBLIC_URL))).content
     assert max(map(len, raw.split(b"\r\n"))) <= 75

@@ -24,6 +24,10 @@ USERS = f"""query($filter: UserFilter, $first: Int! = 20, $after: String) {{
   users(filter: $filter, first: $first, after: $after) {{
     nodes {{ ...U }} pageInfo {{ hasNextPage endCursor }}
   }} }} {USER_FRAGMENT}"""
+USER_GROUPS = """query($first: Int!, $after: String) {
+  userGroups(first: $first, after: $after) {
+    nodes { name userCount } pageInfo { hasNextPage endCursor }
+  } }"""
 SET_GROUPS = f"""mutation($input: SetGroupsInput!) {{ setGroups(input: $input) {{
   {USER_OR_REFUSAL} ... on InvalidInput {{ fields {{ field message }} }} }} }} {USER_FRAGMENT}"""
 BAN = f"""mutation($user: ID!, $reason: String) {{
@@ -105,6 +109,24 @@ async def test_search_filters_are_combined(clients: Two, school: str) -> None:
     assert "Ada Lovelace" not in await search_names(organizer, text=school, banned=False)
     assert len(await search(organizer, text=school, withoutPassword=True)) == 27
     assert await search_names(organizer, text=school, withoutPassword=False) == []
+
+
+async def test_each_group_is_listed_once_with_the_number_of_its_users(
+    clients: Two, school: str
+) -> None:
+    organizer = clients[1]
+    both, one = f"{school}-a", f"{school}-b"
+    for name, groups in (("ada", [one, both]), ("rene", [both])):
+        [found] = await search(organizer, text=f"{name} {school}")
+        await organizer.execute(SET_GROUPS, input={"userId": found["id"], "groups": groups})
+    listed = await organizer.all_nodes(USER_GROUPS, first=2)
+    names = [each["name"] for each in listed]
+    assert names == sorted(set(names))
+    assert [each for each in listed if each["name"].startswith(school)] == [
+        {"name": school, "userCount": 25},
+        {"name": both, "userCount": 2},
+        {"name": one, "userCount": 1},
+    ]
 
 
 @pytest.mark.parametrize("filter_", [{"text": "x" * 201}, {"group": "a,b"}, {"group": "x" * 51}])

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,20 +29,24 @@ from slotlock.domain.campaigns.campaign import (
     CampaignSaved,
 )
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
-from slotlock.domain.draws.basis import DrawId, DrawMethod, time_text
+from slotlock.domain.draws.basis import DrawId, DrawMethod, commitment_of, time_text
 from slotlock.domain.draws.draw import (
     Draw,
     DrawActive,
     DrawOutdated,
     DrawSettings,
     DrawState,
+    RootTooLate,
+    SeedTooEarly,
     WrongDrawState,
+    with_root,
 )
-from slotlock.domain.draws.drawing import WishResult
-from slotlock.domain.draws.record import Seed, verify
+from slotlock.domain.draws.drawing import DrawnEntry, WishResult, draw_places
+from slotlock.domain.draws.record import verify
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.mongo.draws import wish_repository
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
@@ -64,8 +68,9 @@ from tests.support.stores.slots import insert_new_slots
 from tests.support.stores.users import new_email
 
 Result = TypeVar("Result")
-SEED = Seed("a public seed", "the test")
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+SEED = "a seed"
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+EARLY = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Scene:
@@ -96,6 +101,9 @@ class Scene:
             self.services, self.organizer, self.campaign_id, settings
         )
         assert isinstance(opened, Draw)
+        self.pair.database["draws"].update_one(
+            {"_id": ObjectId(opened.id)}, {"$set": {"serverSeed": SEED}}
+        )
         campaign = await self.services.campaigns.find(self.campaign_id)
         assert campaign is not None
         self.slots = await self.add_slots(campaign.terms)
@@ -151,11 +159,16 @@ class Scene:
         assert isinstance(stored, Draw)
         return stored
 
-    def draw(self, seed: Seed = SEED, services: int = 0) -> Any:
+    def draw(self, seed: str | None = None) -> Any:
         """Run the draw."""
-        return self.run(
-            draws.run_draw(self.pair.services[services], self.organizer, self.campaign_id, seed)
-        )
+        return self.run(draws.run_draw(self.services, self.organizer, self.campaign_id, seed))
+
+    def result(self) -> tuple[DrawnEntry, ...]:
+        """Return what the usual seed gives."""
+        draw = self.run(self.services.draws.find_latest(self.campaign_id))
+        assert draw is not None
+        assert draw.root is not None
+        return draw_places(self.run(self.services.draws.load_basis(draw)), draw.root, SEED)
 
     def publish(self, services: int = 0) -> Draw:
         """Publish the result, which has to succeed, and do all that follows."""
@@ -194,9 +207,7 @@ class Scene:
 
     def winners(self, slot_id: SlotId) -> list[Caller]:
         """Return the members to whom a draw with the usual seed gives a place in a slot."""
-        preview = self.run(draws.preview_draw(self.services, self.campaign_id, SEED.text))
-        assert isinstance(preview, draws.DrawPreview)
-        leaves = [each.entry.leaf for each in preview.drawn if slot_id in each.granted]
+        leaves = [each.entry.leaf for each in self.result() if slot_id in each.granted]
         entries = self.pair.database["draw_entries"].find({"leaf": {"$in": leaves}})
         users = {str(user) for each in entries for user in each["users"]}
         return [each for each in self.members if each.user_id in users]
@@ -476,10 +487,84 @@ def test_wishes_that_meet_the_closing_are_saved_only_if_they_count(
     assert scene.slots[3] not in {slot_id for each in basis.entries for slot_id in each.wishes}
 
 
+def announce(scene: Scene, seed_at: datetime | None, source: str = "the lottery") -> Any:
+    """Announce the source of the seed."""
+    until = scene.pair.clock() + HOUR
+    settings = DrawSettings(DrawMethod.ROUNDS, until, seed_source=source, seed_at=seed_at)
+    step = draws.configure_draw(scene.services, scene.organizer, scene.campaign_id, settings)
+    return scene.run(step)
+
+
+def test_an_announced_seed_is_drawn_from_its_moment_on_and_none_but_it(scene: Scene) -> None:
+    seed_at = scene.pair.clock() + HOUR + 10 * MINUTE
+    for wrong in (seed_at - MINUTE, None):
+        refused = announce(scene, wrong)
+        assert [each.field for each in refused.problems] == ["seedAt"]
+    assert [each.field for each in announce(scene, seed_at, " ").problems] == ["seedSource"]
+    assert isinstance(announce(scene, seed_at), Draw)
+    scene.pair.clock.advance(10 * MINUTE)
+    later = seed_at + 10 * MINUTE
+    announced = announce(scene, later, " the lottery ")
+    assert announce(scene, later) == announced  # repeated
+    assert [(act.seed_source, act.seed_at) for act in announced.acts] == [
+        *(("", None), ("the lottery", seed_at), ("the lottery", later))
+    ]
+    assert announced.commitment is None
+    scene.close()
+    for early in (timedelta(), HOUR):
+        scene.pair.clock.advance(early)
+        assert scene.draw("4 17 23") == SeedTooEarly(later)
+    scene.pair.clock.now = later
+    assert isinstance(scene.draw(), InvalidInput)
+    drawn = scene.draw(" 4 17 23 ")
+    assert (drawn.seed.text, drawn.seed.source, drawn.seed.by_server) == (
+        *("4 17 23", "the lottery", False),
+    )
+    assert scene.draw("4 17 24") == WrongDrawState(DrawState.DRAWN)
+
+
+@pytest.mark.parametrize("knows_root", [True, False])
+def test_a_seed_that_was_public_before_the_root_is_never_drawn(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, knows_root: bool
+) -> None:
+    seed_at = scene.pair.clock() + 2 * HOUR
+    announce(scene, seed_at)
+    if not knows_root:
+        monkeypatch.setattr(draws, "with_root", lambda draw, root, _: with_root(draw, root, EARLY))
+    scene.pair.clock.now = seed_at
+    closed = scene.close()
+    drawn = scene.draw("4 17 23")
+    assert (drawn == RootTooLate(closed.root_at)) is knows_root
+    if knows_root:
+        supersede = draws.supersede_draw(scene.services, scene.organizer, scene.campaign_id, "late")
+        again = scene.run(supersede)
+        assert isinstance(again, Draw)
+        assert (again.settings.seed_source, again.settings.seed_at) == ("", None)
+
+
+def test_a_seed_of_the_server_fits_its_commitment_and_no_preview_shows_it(scene: Scene) -> None:
+    opened = scene.run(scene.services.draws.find_latest(scene.campaign_id))
+    assert opened is not None
+    assert SEED not in repr(opened)
+    preview = draws.preview_draw(scene.services, scene.campaign_id)
+    scene.close()
+    assert isinstance(scene.draw("my seed"), InvalidInput)
+    before = scene.run(preview)
+    drawn = scene.draw()
+    assert drawn.seed.by_server
+    assert opened.commitment == commitment_of(opened.id, drawn.seed.text)
+    after = scene.run(draws.preview_draw(scene.services, scene.campaign_id))
+    assert isinstance(before, draws.DrawPreview)
+    assert isinstance(after, draws.DrawPreview)
+    assert after.drawn == scene.result()
+    assert {each.lot for each in before.drawn}.isdisjoint({each.lot for each in after.drawn})
+
+
 def test_two_organizers_who_close_and_draw_at_once_have_one_root_and_one_seed(
     scene: Scene,
 ) -> None:
     both = scene.pair.services
+    announce(scene, scene.pair.clock() + 2 * HOUR)
 
     async def at_once(*steps: Coroutine[Any, Any, object]) -> Sequence[object]:
         return await asyncio.gather(*steps)
@@ -495,7 +580,8 @@ def test_two_organizers_who_close_and_draw_at_once_have_one_root_and_one_seed(
     roots = {each.root for each in closed if isinstance(each, Draw)}
     assert len(roots) == 1
     assert {each["root"] for each in scene.pair.database["draw_entries"].find()} == roots
-    seeds = zip(both, (SEED, replace(SEED, text="another seed")), strict=True)
+    scene.pair.clock.advance(2 * HOUR)
+    seeds = zip(both, ("4 17 23", "5 18 24"), strict=True)
     drawn = scene.run(at_once(*(draws.run_draw(each, caller, where, seed) for each, seed in seeds)))
     assert sorted(type(each).__name__ for each in drawn) == ["Draw", "WrongDrawState"]
     scene.publish()
@@ -1057,8 +1143,7 @@ def test_nothing_that_changes_after_the_closing_takes_a_drawn_place(
     scene.book_by_hand(scene.members[4], scene.slots[0], hold=True)
     cancelled = scene.book_by_hand(scene.members[5], scene.slots[1])
     scene.close()
-    preview = draws.preview_draw(scene.services, scene.campaign_id, SEED.text)
-    before = scene.run(preview)
+    before = scene.result()
     pair.clock.advance(DAY)
     pair.database["users"].update_many({"_id": {"$in": users}}, {"$set": {"groups": ["5a"]}})
     scene.cancel(cancelled)
@@ -1076,11 +1161,11 @@ def test_nothing_that_changes_after_the_closing_takes_a_drawn_place(
         )
     assert isinstance(scene.draw(), Draw)
     scene.publish()
-    assert isinstance(before, draws.DrawPreview)
-    after = scene.run(draws.preview_draw(scene.services, scene.campaign_id, SEED.text))
-    assert after == before
+    after = scene.run(draws.preview_draw(scene.services, scene.campaign_id))
+    assert isinstance(after, draws.DrawPreview)
+    assert after.drawn == before
     places = scene.drawn_places()
-    assert len(places) == sum(len(each.granted) for each in before.drawn) > 3
+    assert len(places) == sum(len(each.granted) for each in before) > 3
     booked = {(slot, user) for slot, user, _ in scene.booked()}
     assert (booked == places) is (scene.record()["notBooked"] == []) is is_guarded
 
@@ -1106,10 +1191,9 @@ def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
     scene: Scene, field: str, reason: str
 ) -> None:
     scene.close()
-    preview = scene.run(draws.preview_draw(scene.services, scene.campaign_id, SEED.text))
-    assert isinstance(preview, draws.DrawPreview)
-    assert preview.measures[DrawMethod.ROUNDS].places == 6
-    first = preview.drawn[0].entry.leaf
+    result = scene.result()
+    assert sum(len(each.granted) for each in result) == 6
+    first = result[0].entry.leaf
     entry = scene.pair.database["draw_entries"].find_one({"leaf": first})
     assert entry is not None
     (user,) = entry["users"]
@@ -1123,7 +1207,7 @@ def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
     assert {(each["leaf"], each["reason"]) for each in record["notBooked"]} == {(first, reason)}
     assert str(user) not in {str(each) for _, each, _ in scene.booked()}
     by_number = sorted(record["entries"], key=lambda each: each["number"])
-    assert [each["leaf"] for each in by_number] == [each.entry.leaf for each in preview.drawn]
+    assert [each["leaf"] for each in by_number] == [each.entry.leaf for each in result]
 
 
 def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -> None:
@@ -1150,7 +1234,10 @@ def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -
     assert saved.wishes is not None
     assert alone is not None
     assert saved.wishes.salt != alone.salt
-    assert isinstance(scene.wish(ben, 0), InvalidInput)
+    assert isinstance(scene.wish(ben, 0), WishesSaved)
+    assert scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id)) is None
+    assert scene.wish(ben) == WishesSaved(None)
+    assert isinstance(wish_as_team(), WishesSaved)
     scene.close()
     scene.draw()
     scene.publish()
@@ -1158,6 +1245,92 @@ def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -
     assert places <= {(slot, user) for slot, user, _ in scene.booked()}
     sizes = [len(entry["members"]) for entry in scene.record()["entries"]]
     assert sorted(sizes) == [1, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("in_transaction", [True, False])
+def test_a_member_who_is_killed_while_changing_to_a_team_has_one_list(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, in_transaction: bool
+) -> None:
+    ada = scene.members[0]
+    created = scene.run(teams.create(scene.services, "Solo", ada.user_id))
+    assert isinstance(created, TeamSaved)
+    before = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
+    joined = {"user": ObjectId(new_slot_id()), "since": scene.pair.clock(), "number": 7}
+    scene.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
+    step = wishes.set_wishes(
+        scene.services, ada, scene.campaign_id, scene.slots[3:], created.team.id
+    )
+    if not in_transaction:
+        monkeypatch.setattr(wish_repository, "in_transaction", lambda _, write: write(None))
+    killed = Write(type(scene.services.wishes._wishes), "insert_one")
+    with killed_at(killed, monkeypatch, is_written=False):
+        scene.run(step)
+    after = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
+    assert (after == before) is in_transaction
+
+
+def test_a_list_that_two_tabs_save_first_is_one_list(scene: Scene) -> None:
+    ada = scene.members[0]
+    assert scene.wish(ada) == WishesSaved(None)
+
+    async def save_all() -> Sequence[object]:
+        steps = (
+            wishes.set_wishes(each, ada, scene.campaign_id, [slot_id])
+            for slot_id in scene.slots
+            for each in scene.pair.services
+        )
+        return await asyncio.gather(*steps)
+
+    saved = scene.run(save_all())
+    assert all(isinstance(each, WishesSaved) for each in saved)
+    found = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
+    assert found is not None
+    (stored,) = scene.pair.database["draw_wishes"].find({"users": ObjectId(ada.user_id)})
+    assert [str(each) for each in stored["slots"]] == list(found.slot_ids)
+
+
+async def copy_all_wishes(services: Services, former: Draw, draw: Draw, _: UserId) -> None:
+    """Copy all lists that are stored."""
+    await services.wishes.insert(draw, await services.wishes.find_all(former.id))
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_further_draw_starts_with_the_counted_lists_of_an_earlier_one_under_other_pseudonyms(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_counted: bool
+) -> None:
+    services, late = scene.services, scene.members[0]
+    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR)
+
+    def open_with(draw_id: DrawId) -> Any:
+        return scene.run(
+            draws.configure_draw(services, scene.organizer, scene.campaign_id, settings, draw_id)
+        )
+
+    def publish() -> set[str]:
+        """Publish the result, and return the pseudonyms in the record."""
+        scene.close()
+        scene.pair.database["draw_wishes"].update_many(
+            {"users": ObjectId(late.user_id)}, {"$set": {"slots": [ObjectId(scene.slots[3])]}}
+        )
+        scene.draw()
+        scene.publish()
+        entries = scene.record()["entries"]
+        return {each["pseudonym"] for entry in entries for each in entry["members"]}
+
+    before, old = publish(), scene.run(services.draws.find_latest(scene.campaign_id))
+    assert old is not None
+    other = Scene(scene.pair, member_count=1).close()
+    for wrong in (other.id, DrawId(scene.campaign_id)):
+        assert isinstance(open_with(wrong), InvalidInput)
+    if not is_counted:
+        monkeypatch.setattr(draws, "copy_wishes", copy_all_wishes)
+    opened = open_with(old.id)
+    assert isinstance(opened, Draw)
+    assert isinstance(open_with(opened.id), InvalidInput)
+    own = scene.run(wishes.my_wishes(services, late, scene.campaign_id))
+    assert own is not None
+    assert (own.slot_ids == tuple(scene.slots[:3])) is is_counted
+    assert (len(before | publish()) == 2 * 6) is is_counted
 
 
 def test_wishes_are_checked_and_counted(scene: Scene) -> None:

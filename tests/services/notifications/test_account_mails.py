@@ -84,7 +84,7 @@ class Accounts:
         """Return the token or code of the last mail, which stands in the fragment of its link."""
         body = self.scene.trap.messages[-1].get_body(("plain",))
         assert body is not None
-        link = r"^https://school\.test/board#/\w+/([0-9a-f]{64})$"
+        link = r"^https://school\.test/board#/\w+/([0-9A-Za-z-]+)$"
         lines = body.get_content().splitlines()
         [secret] = [found[1] for line in lines if (found := re.match(link, line))]
         return str(secret)
@@ -145,7 +145,7 @@ async def test_nobody_sees_whether_an_address_has_an_account(site: Accounts) -> 
         assert await request_password_reset(site.auth, address) == REQUESTED
     assert await site.scene.entries() == []
     # Requests that wait together are one mail.
-    assert await site.sent() == ["ada@school.test: Set a new password"]
+    assert await site.sent() == ["ada@school.test: Choose a new password"]
     assert isinstance(await request_password_reset(site.auth, "ada @school.test"), InvalidInput)
 
 
@@ -157,7 +157,7 @@ async def test_who_is_banned_or_has_another_address_gets_no_account_by_an_old_li
     organizer = replace(site.scene.organizer, role=Role.ADMIN)
     await groups_and_bans.vouch(site.auth, organizer, user.id)
     await account_admin.update_user(site.auth, organizer, user.id, None, "lovelace@school.test")
-    assert await site.sent() == ["ada@school.test: Your account has another e-mail address"]
+    assert await site.sent() == ["ada@school.test: Your account has another email address"]
     assert await reset_password(site.auth, token, NEW) == InvalidInvitation()
     # Also if a process of an older version changed the address.
     token = await site.mail_reset("lovelace@school.test")
@@ -246,7 +246,7 @@ async def test_an_organizer_gets_no_mail_with_the_password_link_of_a_member(
     )
     assert isinstance(renamed, account_admin.UserUpdated)
     assert await request_password_reset(site.auth, "ben@school.test") == REQUESTED
-    assert await site.sent() == ["Benjamin <ben@school.test>: Set a new password"]
+    assert await site.sent() == ["Benjamin <ben@school.test>: Choose a new password"]
     admin = replace(organizer, role=Role.ADMIN)
     assert isinstance(await redirect(admin, "benjamin@school.test"), account_admin.UserUpdated)
 
@@ -324,7 +324,7 @@ async def test_only_the_user_who_is_signed_in_verifies_the_address(site: Account
     now = site.scene.clock.now
     assert sent == EmailVerificationSent(ADA, now + CODE_TTL, now)
     # The name is what the registrant wants to say to the owner of the address.
-    assert await site.sent() == ["ada@school.test: Confirm your e-mail address"]
+    assert await site.sent() == ["ada@school.test: Confirm your email address"]
     code = site.secret()
     assert isinstance(await email_verification.verify_email(auth, stranger, code), InvalidInput)
     assert not (await site.find(ada.user)).email_verified
@@ -345,12 +345,12 @@ async def test_a_new_address_is_verified_first_and_a_mail_to_the_old_one_says_so
     assert wrong == InvalidCredentials(of_caller=True)
     sent, now = await email_verification.change_email(auth, caller, new, OLD), site.scene.clock.now
     assert sent == EmailVerificationSent(new, now + CODE_TTL, now)
-    assert await site.sent() == [f"{new}: Confirm your e-mail address"]
+    assert await site.sent() == [f"{new}: Confirm your email address"]
     assert await site.sign_in(ADA, OLD)
     assert isinstance(
         await email_verification.verify_email(auth, caller, site.secret()), EmailVerified
     )
-    assert await site.sent() == ["ada@school.test: Your account has another e-mail address"]
+    assert await site.sent() == ["ada@school.test: Your account has another email address"]
     assert [await site.sign_in(each, OLD) for each in (ADA, new)] == [False, True]
     found = await site.find(session.user)
     assert (found.login_name, found.email_verified) == (new, True)

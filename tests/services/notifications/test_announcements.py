@@ -28,6 +28,7 @@ from slotlock.infrastructure.mongo.outbox.announcement_repository import Announc
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.services.booking import waitlist
 from slotlock.services.campaigns import campaigns
+from slotlock.services.notifications import announcements
 from slotlock.services.notifications.announcements import find_recipients, send_announcement
 from tests.support.notifications.mail_scene import MailScene
 
@@ -94,6 +95,29 @@ async def test_a_campaign_reaches_each_user_once_and_not_who_refuses_or_has_no_a
     assert await announce(scene, Audience(None, created.campaign.id)) == AnnouncementSent(1)
     await scene.send(timedelta())
     assert [message["To"] for message in scene.trap.messages] == ["Member 0 <0@school.test>"]
+
+
+async def test_those_without_a_place_in_a_campaign_get_it_instead_on_request(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opens_at = scene.clock.now
+    draft = CampaignDraft("Week", opens_at, opens_at + timedelta(days=1), published=True)
+    created = await campaigns.create(scene.services, draft, scene.organizer.user_id)
+    assert isinstance(created, CampaignSaved)
+    slot_id = await scene.insert_slot(capacity=1, terms=created.campaign.terms)
+    await scene.book(slot_id, 0)
+    for number in (1, 2):
+        await waitlist.join(scene.services, slot_id, scene.members[number].user_id, 0)
+    monkeypatch.setattr(announcements, "BATCH_SIZE", 1)  # so that there are several pages
+    audience = Audience(None, created.campaign.id, unplaced=True)
+    assert await announce(scene, audience) == AnnouncementSent(2)
+    await scene.send(timedelta())
+    recipients = sorted(str(message["To"]) for message in scene.trap.messages)
+    assert recipients == [f"Member {n} <{n}@school.test>" for n in (1, 2)]
+    # What is stored names the same users, for a worker that finishes it.
+    stored = await scene.database["announcements"].find_one({})
+    assert stored is not None
+    assert stored["unplaced"] is True
 
 
 async def test_a_repeated_request_sends_nothing_also_to_who_books_later(scene: MailScene) -> None:

@@ -47,7 +47,7 @@ async def test_a_booking_is_a_mail_with_an_invitation(scene: MailScene) -> None:
     assert message["From"] == "School <noreply@school.test>"
     assert message["Reply-To"] == "office@school.test"
     assert message["Subject"] == "You have a place: Yoga <b> & mehr"
-    assert "Tue 3 January 2040, 09:00–10:00 (Europe/Berlin)\nHalle 2" in text_of(scene)  # noqa: RUF001
+    assert "Tue, January 3, 2040, 09:00–10:00 (Berlin time)\nHalle 2" in text_of(scene)  # noqa: RUF001
     assert f"https://school.test/board#/slot/slot_{slot_id}" in text_of(scene)
     assert "Yoga &lt;b&gt; &amp; mehr" in text_of(scene, kind="html")
     [(method, event)] = events_of(scene)
@@ -77,13 +77,13 @@ async def test_the_link_of_a_meeting_goes_to_users_with_a_confirmed_place(
     assert room not in str(scene.trap.messages[held])
     assert "URL" not in events_of(scene, held)[0][1]
     booked, edited = texts["You have a place: Yoga"], texts["New time or place: Yoga"]
-    assert f"(Europe/Berlin)\n{room}\n" in text_of(scene, booked)
+    assert f"(Berlin time)\n{room}\n" in text_of(scene, booked)
     assert f'<a href="{room}"' in text_of(scene, booked, kind="html")
     assert text_of(scene, edited).index(room) < text_of(scene, edited).index(other_room)
     [(_, event)] = events_of(scene, edited)
     assert (event["URL"], event["LOCATION"], event["SEQUENCE"]) == (other_room, other_room, 1)
     page = f"https://school.test/board#/slot/slot_{slot_id}"
-    assert event["DESCRIPTION"] == f"{other_room}\n\nYour booking, also to cancel it:\n{page}"
+    assert event["DESCRIPTION"] == f"{other_room}\n\nYour booking, also to give it back:\n{page}"
 
 
 async def test_a_cancellation_says_by_whom_and_removes_the_event(scene: MailScene) -> None:
@@ -126,7 +126,7 @@ async def test_its_cancellation_and_its_new_place_are_mails_to_all_bookings_of_a
         "New time or place: Yoga",
     ]
     assert text_of(scene).index("Halle 2") < text_of(scene).index("Halle 3")
-    assert "Olga has canceled it for everyone." in text_of(scene, 2)
+    assert "Olga has canceled the course for everyone." in text_of(scene, 2)
     methods = [
         (method, event["SEQUENCE"])
         for number in (0, 2)
@@ -146,7 +146,7 @@ async def test_a_move_is_one_mail_that_removes_one_event_and_adds_another(
         await scene.until_entries("moved")
     await scene.send()
     assert scene.trap.subjects == ["Moved: Judo"]
-    assert "Olga has moved your booking. It was:\n\nYoga\n" in text_of(scene)
+    assert "Olga has moved you to another course. It was:\n\nYoga\n" in text_of(scene)
     [(method, added), (other_method, removed)] = events_of(scene)
     assert (method, added["SUMMARY"], added["SEQUENCE"]) == ("REQUEST", "Judo", 0)
     assert (other_method, removed["UID"], removed["SEQUENCE"]) == (
@@ -221,7 +221,7 @@ async def test_a_course_is_a_line_of_its_mail(scene: MailScene) -> None:
         await scene.book(slot_id, 0)
         await scene.until_entries("booked")
     await scene.send()
-    line = "Mondays 10:00–11:00, 9 January to 27 February 2040, not on 30 January (Europe/Berlin)"  # noqa: RUF001
+    line = "Mondays 10:00–11:00, January 9 to February 27, 2040, not on January 30 (Berlin time)"  # noqa: RUF001
     assert line in text_of(scene)
     [(_, event)] = events_of(scene)
     assert event["RRULE"].to_ical() == b"FREQ=WEEKLY;COUNT=8;INTERVAL=1;BYDAY=MO"
@@ -322,7 +322,7 @@ async def test_a_place_that_was_moved_within_the_minute_is_one_move(scene: MailS
         await scene.until_entries("booked", "moved")
     await scene.send()
     assert scene.trap.subjects == ["Moved: Beta"]
-    assert "Olga has moved your booking. It was:\n\nAlpha\n" in text_of(scene)
+    assert "Olga has moved you to another course. It was:\n\nAlpha\n" in text_of(scene)
     assert "You have a place" not in text_of(scene)
     [(method, event)] = events_of(scene)
     assert (method, str(event["SUMMARY"])) == ("REQUEST", "Beta")
@@ -371,7 +371,7 @@ async def test_who_cancelled_reads_so_though_the_slot_was_cancelled_afterwards(
     await scene.send()
     texts = {str(each["To"]): text_of(scene, n) for n, each in enumerate(scene.trap.messages)}
     assert "You have given your place back." in texts["Member 0 <0@school.test>"]
-    assert "Olga has canceled it for everyone." in texts["Member 1 <1@school.test>"]
+    assert "Olga has canceled the course for everyone." in texts["Member 1 <1@school.test>"]
     assert [events_of(scene, n)[0][0] for n in range(2)] == ["CANCEL", "CANCEL"]
 
 
@@ -457,7 +457,7 @@ async def test_a_hold_that_expired_or_was_extended_says_what_is_true(scene: Mail
     assert booking is not None
     assert booking.held_until is not None
     deadline = f"{booking.held_until.astimezone(ZoneInfo('Europe/Berlin')):%H:%M}"
-    assert f"Confirm it by Mon 2 January 2040, {deadline}" in text_of(scene)
+    assert f"Confirm it by Mon, January 2, 2040, {deadline}" in text_of(scene)
     # It expires before the sweeper has written so: the mail comes with the entry of that.
     await scene.send(timedelta(days=1) - timedelta(minutes=5))
     assert len(scene.trap.mails) == 1

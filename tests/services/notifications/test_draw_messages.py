@@ -10,7 +10,6 @@ from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.draws.basis import DrawMethod
 from slotlock.domain.draws.draw import Draw, DrawSettings
 from slotlock.domain.draws.drawing import WishResult
-from slotlock.domain.draws.record import Seed
 from slotlock.domain.notifications.webhooks import WebhookEvent
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
@@ -49,8 +48,7 @@ async def publish(scene: MailScene, campaign_id: CampaignId) -> None:
     """Let the time close the wishes, and draw and publish."""
     scene.clock.advance(HOUR)
     await advance_draws(scene.services)
-    seed = Seed("a seed", "the test")
-    drawn = await draws.run_draw(scene.services, scene.organizer, campaign_id, seed)
+    drawn = await draws.run_draw(scene.services, scene.organizer, campaign_id, None)
     assert isinstance(drawn, Draw)
     scene.clock.advance(HOUR)
     published = await draws.publish_draw(scene.services, scene.organizer, campaign_id)

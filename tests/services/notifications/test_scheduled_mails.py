@@ -322,7 +322,7 @@ async def test_an_opening_is_a_mail_to_all_who_may_book_and_want_it(scene: MailS
     )
     body = message.get_body(("plain",))
     assert body is not None
-    assert "You can book from Wed 4 January 2040, 09:00 (Europe/Berlin) on." in body.get_content()
+    assert "You can book from Wed, January 4, 2040, 09:00 (Berlin time) on." in body.get_content()
 
 
 async def test_an_opening_that_is_postponed_has_the_mail_of_its_new_time(

@@ -17,7 +17,6 @@ from slotlock.domain.campaigns.campaign import (
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId, DrawMethod
 from slotlock.domain.draws.draw import Draw, DrawSettings, DrawState
-from slotlock.domain.draws.record import Seed
 from slotlock.infrastructure.mongo.campaigns import campaign_repository
 from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DUE, DueDraw
 from slotlock.services.campaigns import campaigns
@@ -71,7 +70,7 @@ async def publish_draw(scene: MailScene) -> tuple[DrawId, CampaignId]:
     services, organizer = scene.services, scene.organizer
     await draws.close_wishes(services, organizer.user_id, campaign_id)
     await draws.store_basis(services, draw_id)
-    await draws.run_draw(services, organizer, campaign_id, Seed("a seed", "the test"))
+    await draws.run_draw(services, organizer, campaign_id, None)
     assert isinstance(await draws.publish_draw(services, organizer, campaign_id), Draw)
     return draw_id, campaign_id
 

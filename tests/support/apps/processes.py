@@ -27,6 +27,13 @@ SECRET = "a secret of the tests that is longer than 32 bytes"
 ADMIN_EMAIL = "admin@slotlock.test"
 ADMIN_PASSWORD = "the password of the tests"
 SERVE_COMMAND = (sys.executable, "-m", "slotlock", "serve")
+# Becomes a command as systemd starts it for a socket unit, with the listener of the first argument.
+PASS_LISTENER = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ |= {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 MAX_LOG_LINES = 40
 # A busy machine needs about ten seconds to start the app.
 READY_TIMEOUT_S = 100.0
@@ -152,10 +159,17 @@ def app_process(
     ready_path: str = "/readyz",
     port_variable: str = "PORT",
     cwd: Path | None = None,
+    listener: socket.socket | None = None,
 ) -> Iterator[AppProcess]:
-    """Run a process of the app, in this folder if one is given. It is ready when this yields."""
+    """Run a process of the app, in this folder if one is given. It is ready when this yields.
+
+    With a listener, it gets this as from a socket unit of systemd.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = listener.getsockname()[1] if listener else free_port()
+    passed = [listener.fileno()] if listener else []
+    if listener:
+        command = (sys.executable, "-c", PASS_LISTENER, str(listener.fileno()), *command)
     own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}
     log_file = directory / "app.log"
     with log_file.open("wb") as log:
@@ -165,6 +179,7 @@ def app_process(
             env={**own, **settings, port_variable: str(port)},
             stdout=log,
             stderr=subprocess.STDOUT,
+            pass_fds=passed,
         )
     app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
 

@@ -18,12 +18,12 @@ from playwright.async_api import (
     StorageState,
 )
 
-from slotlock.api.board.endpoint import ALONE, START
+from slotlock.api.board.endpoint import ALONE, START, board_files
 from slotlock.api.board.modules import merged_modules
 from slotlock.auth.admin import account_admin
 from slotlock.domain.users.user import Role, UserId
 from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
-from tests.support.board.sources import MODULES, sent_modules
+from tests.support.board.sources import sent_modules
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import TIMEOUT_S
@@ -168,7 +168,7 @@ class Board:
 def shown(page: Page, text: str) -> Locator:
     """Return what the page shows with this text, without what it says to screen readers alone.
 
-    Case matters: the button "It does not take place" is not the state "Does not take place".
+    Case matters: the button "Take it away" is not the button "Take away".
     """
     return page.get_by_text(re.compile(re.escape(text))).and_(page.locator(":not(#status)"))
 
@@ -205,10 +205,11 @@ async def change_script(context: BrowserContext, *changes: tuple[str, str]) -> N
 
 async def serve_sources(page: Page) -> None:
     """Let a page import single modules from `/board/sources/`, as they are written."""
+    files = board_files()
 
     async def handle(route: Route) -> None:
         name = route.request.url.partition("/sources/")[2]
-        await route.fulfill(body=MODULES[name], content_type="text/javascript")
+        await route.fulfill(body=files[name], content_type="text/javascript")
 
     await page.route("**/sources/**", handle)
 

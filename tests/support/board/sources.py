@@ -20,25 +20,25 @@ from graphql import (
     visit,
 )
 
-from slotlock.api.board.documents import BOARD_DIR
+from slotlock.api.board.documents import BOARD_DIR, board_documents
 from slotlock.api.board.endpoint import board_files, is_module
 from slotlock.domain.shared.declare import declarations
 from slotlock.graphql.schema.schema import executable_schema
 
 STATIC = BOARD_DIR / "static"
 MODULES = {path.relative_to(STATIC).as_posix(): path.read_text() for path in STATIC.rglob("*.js")}
-OPERATIONS = {
-    path.stem: parse(path.read_text()) for path in sorted((BOARD_DIR / "operations").iterdir())
-}
+OPERATIONS = {id_.split("/")[1]: parse(text) for id_, text in board_documents().items()}
 Messages = dict[str, str | dict[str, str]]
 LANGUAGES: dict[str, Messages] = {
     path.stem: json.loads(path.read_text()) for path in (BOARD_DIR / "messages").iterdir()
 }
 CODES = {each.name: each.code for each in declarations.values() if each.message}
 STRING = re.compile(r'"([^"\n\\]*)"')
-# A form with what its texts begin with, and a field of it.
+# A form with what its texts begin with, and a field of it: one that it shows, or of its table.
 FORM = re.compile(r'\bnew Form\(\s*"(\w+)"')
-FIELD = re.compile(r'\.(?:field|select|check|time|duration|rows|days|label)\(\s*"(\w+)"')
+FIELD = re.compile(
+    r'(?:\.(?:field|select|check|time|duration|rows|days|label)\(\s*|\bname: )"(\w+)"'
+)
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from io import StringIO
 
 from playwright.async_api import Locator, Page, expect
+from pypdf import PdfReader
 
 from tests.support.board.pages import shown
 from tests.support.board.school import (
@@ -50,7 +51,7 @@ async def sign_in(school: School) -> None:
     await school.fill("Email address or user name", email)
     await school.fill("Password", password)
     await school.page.locator("main form button").last.click()
-    await shown(school.page, "There is no campaign yet.").wait_for()
+    await shown(school.page, "There is no booking period yet.").wait_for()
 
 
 @step("Enter the rooms")
@@ -58,7 +59,7 @@ async def enter_rooms(school: School) -> None:
     await school.click("Rooms and devices")
     await school.fill("Names", "\n".join(ROOMS))
     await school.click("Check first")
-    await shown(school.page, "8 are new").wait_for()
+    await shown(school.page, "New: 8. Already there: 0.").wait_for()
     await school.click("Add them")
     await school.page.get_by_role("listitem").filter(has_text="Music room").wait_for()
     await school.click("Close")
@@ -98,6 +99,9 @@ async def invite_pupils(school: School) -> None:
     await school.click("Create the links")
     await school.page.get_by_role("heading", name="300 links").wait_for()
     await school.picture("invitations")
+    async with school.page.expect_download() as letters:
+        await school.click("Print letters (PDF)")
+    assert len(PdfReader(await (await letters.value).path()).pages) == len(CLASSES) * 7
     async with school.page.expect_download() as saved:
         await school.click("Save as CSV")
     text = (await (await saved.value).path()).read_text(encoding="utf-8-sig")
@@ -107,17 +111,17 @@ async def invite_pupils(school: School) -> None:
     assert len(school.links) == len(CLASSES) * CLASS_SIZE
 
 
-@step("Create a campaign")
+@step("Create a booking period")
 async def create_campaign(school: School) -> None:
     await school.click("Organize")
-    await school.click("New campaign")
+    await school.click("New booking period")
     await school.fill("Name", "Clubs in spring")
     await school.fill("Opens", OPENING)
     await school.fill("Closes", "2031-02-07T18:00")
     await school.fill("Groups that may take part", ", ".join(CLASSES))
     await school.fill("Places for each person, at most", "1")
     await school.picture("campaign", top="form")
-    await school.click("Create the campaign")
+    await school.click("Create the booking period")
     await shown(school.page, "There are no courses yet.").wait_for()
 
 
@@ -129,7 +133,7 @@ async def add_courses(school: School) -> None:
         await school.fill("Title", title)
         if not number:
             await opened.get_by_label("It takes place").select_option(
-                label="Many times, booked once"
+                label="Several meetings, one booking"
             )
             await school.fill("First day", "2031-02-17", opened)
             await school.fill("Last day", "2031-07-11", opened)
@@ -154,12 +158,12 @@ async def publish(school: School) -> None:
     await shown(school.page, "12 courses are drafts").wait_for()
     await school.picture("before", height=1000)
     await school.click("Publish")
-    await school.page.get_by_role("link", name="Monitor").wait_for()
+    await school.page.get_by_role("link", name="Live view").wait_for()
     await expect(school.page.get_by_role("cell", name="Ready")).to_have_count(12)
 
 
 async def open_course(school: School, title: str) -> None:
-    """Open the page of a course from the page of its campaign."""
+    """Open the page of a course from the page of its booking period."""
     await school.click("Organize")
     await school.click("Clubs in spring")
     await school.click(title)
@@ -174,7 +178,7 @@ async def watch_the_rush(school: School) -> None:
     await school.book_by_minute([(f"2031-02-04T{time}", count) for time, count in MINUTES])
     await school.wait_until(RUSH)
     await school.click("Organize")
-    await school.click("Monitor")
+    await school.click("Live view")
     await school.page.get_by_role("heading", name="Courses, fullest first").wait_for()
     await school.picture("monitor", height=1000)
 
@@ -189,7 +193,7 @@ async def move_a_pupil(school: School) -> None:
     await school.page.get_by_label("Move to", exact=True).select_option(theatre)
     await school.picture("move")
     await row.get_by_role("button", name="Move", exact=True).click()
-    await row.filter(has_text=name).wait_for(state="detached")
+    await shown(school.page, "Now in Theatre").wait_for()
     await open_course(school, "Theatre")
     await shown(school.page, name).first.wait_for()
 
@@ -198,7 +202,7 @@ async def move_a_pupil(school: School) -> None:
 async def use_the_waiting_list(school: School) -> None:
     await open_course(school, "Robotics")
     line = school.page.locator("[aria-labelledby=waiting] li")
-    first = (await line.first.locator("strong").inner_text()).removeprefix("1. ")
+    first = await line.first.locator("strong").inner_text()
     await school.click("Book for somebody")
     await school.fill("Name or email address", school.late_pupil)
     await school.click("Join waiting list")
@@ -211,7 +215,7 @@ async def use_the_waiting_list(school: School) -> None:
 @step("Find pupils without a place")
 async def find_unplaced(school: School) -> None:
     await school.click("Clubs in spring")
-    await school.click("Monitor")
+    await school.click("Live view")
     await school.click("See names")
     await shown(school.page, "waits for Robotics").first.wait_for()
     async with school.page.expect_download() as saved:
@@ -223,12 +227,12 @@ async def find_unplaced(school: School) -> None:
 async def change_a_course(school: School) -> None:
     await open_course(school, "Cooking")
     await school.click("Change")
-    await school.fill("Where, as people should read it", "Bring an apron")
+    await school.fill("Where (free text)", "Bring an apron")
     await school.click("Save")
     await shown(school.page, "Bring an apron").first.wait_for()
     await open_course(school, "Badminton")
     await school.click("Cancel the course")
-    await school.click("It does not take place")
+    await school.click("Yes, cancel the course")
     await shown(school.page, "Does not take place").wait_for()
 
 
@@ -254,7 +258,7 @@ async def download_sheets(school: School) -> None:
 async def check_in(school: School) -> None:
     await school.page.set_viewport_size({"width": 360, "height": 720})
     await school.click("Organize")
-    await school.click("Door")
+    await school.click("Check-in")
     await shown(school.page, "25 expected").first.wait_for()
     await school.picture("door", height=720)
     await school.click("Robotics")
@@ -285,7 +289,7 @@ async def record_absences(school: School) -> None:
 async def help_one_pupil(school: School) -> None:
     await school.click("Organize")
     await school.click("People")
-    await school.fill("Name or address", school.late_pupil)
+    await school.fill("Name or email address", school.late_pupil)
     await school.page.get_by_role("link", name=school.late_pupil).click()
     await school.fill("Groups, with commas between them", "5a, band")
     await school.click("Save")
@@ -293,10 +297,10 @@ async def help_one_pupil(school: School) -> None:
     await school.click("Create a link")
     await school.page.get_by_label(f"Link for {school.late_pupil}").wait_for()
     await school.click("Sign out everywhere")
-    await shown(school.page, "0 sessions ended.").wait_for()
-    await school.click("Ban")
-    await school.click("Lift the ban")
-    await school.page.get_by_role("button", name="Ban", exact=True).wait_for()
+    await shown(school.page, "Signed out on 0 devices.").wait_for()
+    await school.click("Block")
+    await school.click("Unblock")
+    await school.page.get_by_role("button", name="Block", exact=True).wait_for()
 
 
 @step("Copy it to next year")
@@ -305,7 +309,7 @@ async def copy_to_next_year(school: School) -> None:
     await school.click("Copy")
     await school.fill("Name of the copy", "Clubs in spring 2032")
     await school.click("Check first")
-    await shown(school.page, "Nothing is in the way.").wait_for()
+    await shown(school.page, "No problems found.").wait_for()
     await school.picture("copy", top=".frame.list", height=810)
     await school.click("Copy now")
     await school.page.get_by_role("heading", name="Clubs in spring 2032").wait_for()

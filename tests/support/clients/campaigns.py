@@ -63,15 +63,14 @@ CONFIRM_WITH_REFUSAL = f"""mutation($booking: ID!) {{
 }} }} {REFUSAL_FRAGMENT}"""
 
 DRAW = """{ __typename ... on Draw { recordId state root seed { text source byServer } isWritten
-  wishesUntil acceptsWishes supersedesId acts { state reason by { id } } }
-  ... on Refusal { code } ... on InvalidInput { fields { field code } }
+  wishesUntil acceptsWishes supersedesId rootAt announcement { source at commitment }
+  acts { state reason seedSource by { id } } }
+  ... on Refusal { code } ... on SeedTooEarly { seedAt }
+  ... on InvalidInput { fields { field code } }
   ... on DrawOutdated { slotIds } }"""
 CONFIGURE = "mutation($input: ConfigureDrawInput!) { configureDraw(input: $input) " + DRAW + " }"
 CLOSE = "mutation($id: ID!) { closeWishes(campaignId: $id) " + DRAW + " }"
-RUN = (
-    "mutation($id: ID!, $seed: String, $source: String) "
-    "{ runDraw(campaignId: $id, seed: $seed, seedSource: $source) " + DRAW + " }"
-)
+RUN = "mutation($id: ID!, $seed: String) { runDraw(campaignId: $id, seed: $seed) " + DRAW + " }"
 PUBLISH = "mutation($id: ID!) { publishDraw(campaignId: $id) " + DRAW + " }"
 SUPERSEDE = (
     "mutation($id: ID!, $reason: String!) "

@@ -64,12 +64,14 @@ class ConnectionFixture:
     campaign_id: str
     series_id: str
     webhook_id: str
+    reader_id: str
 
     def page_query(self, connection: str) -> str:
         """Return the query for a page of a connection with its required arguments."""
         arguments = {
             "slotId": f'"{self.full_slot_id if connection == "slotWaitlist" else self.slot_id}"',
             "campaignId": f'"{self.campaign_id}"',
+            "userId": f'"{self.reader_id}"',
             "filter": f'{{campaignId: "{self.campaign_id}"}}',
         }
         name, field = CONNECTION_FIELDS[connection]
@@ -148,6 +150,7 @@ async def create_connection_fixture(
         campaign_id,
         (await reader.execute(CREATE_SERIES, input=weekly))["seriesId"],
         (await reader.execute(CREATE_WEBHOOK, campaignId=campaign_id))["webhook"]["id"],
+        await reader.fetch_user_id(),
     )
     for _ in range(activity_rounds):
         await fixture.add_activity()

@@ -45,7 +45,7 @@ class DrawScene:
     def close(self) -> ClosedWishes:
         """Return the basis of the draw."""
         settings = DrawSettings(DrawMethod.ROUNDS, NOW)
-        draw = open_draw(DrawId("draw"), self.terms.campaign_id, settings, ORGANIZER, NOW)
+        draw = open_draw(DrawId("draw"), self.terms.campaign_id, settings, ORGANIZER, NOW, "seed")
         return close_wishes(draw, self.terms, self.states, self.users, self.wishes, NOW)
 
     @property

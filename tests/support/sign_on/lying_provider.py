@@ -39,7 +39,8 @@ class LyingProvider:
 
     `published` are the names of its keys, of which the first one signs. `replays` accepts a code
     again, and `ignores_verifier` one of another client. `sign` makes the ID tokens. Requests for a
-    path that is `held` wait for its event.
+    path that is `held` wait for its event. `requests` are their paths and forms, each form with the
+    header `authorization` of its request.
     """
 
     def __init__(self, issuer: str) -> None:
@@ -129,7 +130,8 @@ def lying_provider() -> Iterator[LyingProvider]:
 
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers["content-length"])).decode()
-            self._respond({name: values[0] for name, values in parse_qs(text).items()})
+            form = {name: values[0] for name, values in parse_qs(text).items()}
+            self._respond({**form, "authorization": self.headers["authorization"]})
 
         def _respond(self, form: Json) -> None:
             status, body = provider.respond(self.path, form)

@@ -260,11 +260,12 @@ async def run_draw_queries(repositories: Repositories) -> None:
     draws, entries = repositories.draws, repositories.wishes
     own = Wishes((ADA,), (slot_id,), "salt", ADA, now)
     settings = DrawSettings(DrawMethod.ROUNDS, now)
-    draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now)
+    draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now, "seed")
     assert await entries.save(draw, own)
     assert await entries.find(draw.id, ADA) == own
     assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
     assert await entries.find_draws(ADA) == [draw.id]
+    assert await entries.find_of_user(ADA) == [(draw.id, own)]
     assert await entries.find_all(draw.id) == [own]
     assert await entries.count_by_slot(draw.id) == [SlotDemand(slot_id, 1, 1)]
     note = note_draw_change(None, draw, CLEO, now)
@@ -277,11 +278,12 @@ async def run_draw_queries(repositories: Repositories) -> None:
     closed = close_wishes(draw, terms, [slot], users, [own], now)
     root = root_of(closed.basis)
     await draws.insert_basis(closed, root)
-    with_basis = with_root(draw, root)
+    with_basis = with_root(draw, root, now)
     assert await draws.update(draw, with_basis)
     await draws.delete_other_bases(with_basis)
     assert await draws.find(draw.id) == await draws.find_latest(campaign_id) == with_basis
     assert await draws.find_all(campaign_id) == [with_basis]
+    assert await draws.find_each([draw.id, new_draw_id()]) == {draw.id: with_basis}
     assert await draws.load_basis(with_basis) == closed.basis
     (leaf,) = await draws.find_entries(with_basis)
     await draws.save_results(with_basis, draw_places(closed.basis, root, "seed"))
@@ -539,6 +541,8 @@ async def run_user_import_queries(repositories: Repositories) -> None:
     ):
         for position in (None, emails[0]):
             await repositories.users.page(user_filter, 10, position)
+    for name in (None, "5a"):
+        await repositories.users.page_of_groups(10, name)
 
 
 async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId]) -> None:

@@ -9,7 +9,7 @@ import { opening } from "../slotstate.js";
 import { begin } from "../provider.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { tab } from "../storage.js";
-import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, listOf, t } from "../text.js";
+import { LANGUAGES, chooseLanguage, commas, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { codeSent } from "./signin.js";
 import { identityList } from "./signon.js";
 
@@ -356,5 +356,5 @@ function deviceOf(client) {
   const system = /(iPhone|iPad|Android|Windows|Mac OS X|CrOS|Linux)/.exec(client ?? "")?.[1];
   const names = /** @type {Record<string, string>} */ ({ Edg: "Edge", OPR: "Opera", CriOS: "Chrome", FxiOS: "Firefox", "Mac OS X": "Mac", CrOS: "Chromebook" });
   const known = [browser, system].filter(Boolean).map((each) => names[/** @type {string} */ (each)] ?? each);
-  return known.join(", ") || client?.slice(0, 40) || t("account.unknownDevice");
+  return commas(known) || client?.slice(0, 40) || t("account.unknownDevice");
 }

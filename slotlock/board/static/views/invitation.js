@@ -4,7 +4,7 @@ import { reason } from "../bookings.js";
 import { resultOf, run } from "../client.js";
 import { go } from "../page.js";
 import { h, redraw } from "../kernel.js";
-import { button, languageLinks, notice, usernameField } from "../parts.js";
+import { button, field, languageLinks, notice, usernameField } from "../parts.js";
 import { t } from "../text.js";
 import { arrive, passwordField, sendingPage } from "./signin.js";
 
@@ -34,7 +34,7 @@ function openLink(name, token) {
       owner = (await run("tokenOwner", { token })).tokenOwner;
       isEnded = !owner && !isSet;
     } catch {
-      // The form works without the name.
+      isEnded = false; // the form works without the name
     }
     redraw();
   }
@@ -65,11 +65,24 @@ function openLink(name, token) {
     );
   }
 
+  const type = page.once(async ({ target }) => {
+    token = String(new FormData(target).get("code"));
+    await load();
+  });
+
+  const codeForm = () => h(
+    "form",
+    { class: "stack", onsubmit: type },
+    h("p", null, t("invitation.missing")),
+    field("code", t("invitation.code"), { autocomplete: "off", autocapitalize: "characters", spellcheck: "false", required: true }),
+    page.button("big full", t("signin.goOn")),
+  );
+
   const signIn = () => button("second", t("tab.signin"), () => go("#/signin"));
 
   function body() {
     if (isSet) return notice("yours", "tick", t("invitation.isSet"), signIn());
-    return isEnded ? notice("stop", "warning", t(token ? "refusal.INVALID_INVITATION" : "invitation.missing"), signIn()) : form();
+    return isEnded ? [token && !page.isSending && notice("stop", "warning", t("refusal.INVALID_INVITATION"), signIn()), codeForm()] : form();
   }
 
   return {

@@ -10,7 +10,7 @@ import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, fail
 import { footOf, slotRow, whereOf } from "../rows.js";
 import { audienceOf, freePlaces, isForMe, opening, shownState } from "../slotstate.js";
 import { LiveSlots, readAll } from "../store.js";
-import { dayOf, durationOf, listOf, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
+import { dayOf, durationOf, listOf, moment, ordinal, rhythmOf, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
 
 /** The dashes of a line: more people than this are not drawn. */
 const MAX_DASHES = 30;
@@ -110,10 +110,10 @@ export function openSlot(part) {
       h(
         "p",
         null,
-        [
+        sentences([
           before && after ? t("slot.both", { before, after }) : before && t("slot.sentence", { text: before }),
           t("slot.since", { time: recent(since, slot.timeZone) }),
-        ].filter(Boolean).join(" "),
+        ]),
       ),
       notice("wait", "clock", offer ? t("slot.offer", { time: durationOf(offer) }) : t("slot.direct")),
       askOnce(
@@ -280,11 +280,11 @@ function when(slot) {
 /** Return a date of several, which are in order. @param {any} meeting @param {string} zone */
 function dateText({ startTime, endTime }, zone) {
   const end = weekdayOf(startTime, zone) === weekdayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone);
-  return `${weekdayOf(startTime, zone)}, ${shortDayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${end}`;
+  return moment(moment(weekdayOf(startTime, zone), shortDayOf(startTime, zone)), `${timeOf(startTime, zone)}–${end}`);
 }
 
 /** @param {any} meeting @param {string} zone */
 function meetingText({ startTime, endTime }, zone) {
   const end = dayOf(startTime, zone) === dayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone);
-  return `${dayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${end}`;
+  return moment(dayOf(startTime, zone), `${timeOf(startTime, zone)}–${end}`);
 }

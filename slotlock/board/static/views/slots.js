@@ -11,7 +11,7 @@ import { byDay, slotRow } from "../rows.js";
 import { freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
 import { LiveSlots, readAll } from "../store.js";
-import { countdown, dayOf, number, schoolZone, t } from "../text.js";
+import { countdown, dayOf, durationOf, number, schoolZone, t } from "../text.js";
 
 /** After the opening, reads are spread over this time; bookings never. */
 const READS_SPREAD_MS = 3000;
@@ -101,7 +101,7 @@ export function openSlots(part) {
     const opensAt = Date.parse(campaign?.opensAt ?? "");
     const isRunning = opensAt > now();
     const leftS = Math.ceil((opensAt - now()) / 1000);
-    if (isRunning && SPOKEN_S.includes(leftS)) say(t("open.in", { time: countdown(leftS * 1000) }));
+    if (isRunning && SPOKEN_S.includes(leftS)) say(t("open.in", { time: durationOf(leftS / 60) }));
     if (isRunning) isOpened = false;
     else if (!isOpened && campaign) {
       isOpened = true;
@@ -170,7 +170,7 @@ export function openSlots(part) {
     const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), text);
     return panel(
       opensText(opensAt, zone),
-      h("p", { class: "count", role: "timer", "aria-live": "off", "aria-label": countdown(leftMs) }, parts),
+      h("p", { class: "count", role: "timer", "aria-live": "off", "aria-label": durationOf(seconds / 60) }, parts),
       rest,
       t("open.byThemselves"),
       [

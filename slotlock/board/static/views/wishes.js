@@ -6,14 +6,14 @@ import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
 import { opening } from "../slotstate.js";
 import { readAll } from "../store.js";
-import { errorText, number, ordinal, problemText, schoolZone, shortDayOf, t, timeOf } from "../text.js";
+import { errorText, number, ordinal, problemTexts, schoolZone, shortMomentOf, t } from "../text.js";
 
 const MOST = 50;
 /** How soon after the last change the list is sent. */
 const SEND_AFTER_MS = 600;
 const READ_WISHES_AGAIN_MS = 5000;
 /** The refusals of a drawn place whose own text needs values that only the refused request had. */
-const SAID_AS = { LIMIT_REACHED: "wishes.LIMIT", GROUP_FULL: "refusal.SLOT_FULL" };
+const SAID_AS = { LIMIT_REACHED: "wishes.LIMIT", GROUP_FULL: "refusal.SLOT_FULL", TOO_MANY_NO_SHOWS: "wishes.TOO_MANY_NO_SHOWS" };
 
 /** Whether these are the same users. @param {string[]} some @param {string[]} others */
 const areSame = (some, others) => [...some].sort().join() === [...others].sort().join();
@@ -48,6 +48,7 @@ export function openWishes(campaignId) {
   let owner;
   /** @type {any} */
   let timer;
+  let sending = Promise.resolve();
 
   async function load() {
     if (!me) return;
@@ -85,19 +86,19 @@ export function openWishes(campaignId) {
     redraw();
   }
 
-  async function send() {
+  /** Send one list at a time, so that a slow one does not replace the next. */
+  const send = () => (sending = sending.then(sendLatest));
+
+  async function sendLatest() {
     if (owner !== me?.id) return;
     const sent = version;
     problem = "";
     try {
       const team = teams().find((each) => each.id === teamId);
-      const before = data.myWishes?.userIds ?? [];
-      // The wishes of a team go before others take their place. Those of one person become the team's at once.
-      if (before.length > 1 && !areSame(before, team ? membersOf(team) : [])) await run("setWishes", { campaign: campaignId, slots: [] }, owner);
       const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null }, owner);
       if (!result.code) data.myWishes = result.wishes;
       if (sent !== version) return; // a newer list follows
-      if (result.code) problem = result.fields ? result.fields.map(problemText).join(" ") : t(`refusal.${result.code}`);
+      if (result.code) problem = result.fields ? problemTexts(result.fields) : t(`refusal.${result.code}`);
     } catch (caught) {
       if (sent !== version) return;
       problem = errorText(codeOf(caught));
@@ -131,7 +132,7 @@ export function openWishes(campaignId) {
   const when = (slot) => slot && h(
     "span",
     { class: "soft" },
-    `${shortDayOf(slot.startTime, slot.timeZone)}, ${timeOf(new Date(slot.startTime), slot.timeZone)}`,
+    shortMomentOf(slot.startTime, slot.timeZone),
   );
 
   /** @param {string} id @param {number} index @param {any[]} more */

@@ -31,6 +31,8 @@ from slotlock.infrastructure.mongo.expressions import (
     unexpired_deadlines,
 )
 
+# When a live booking was made: one that never changed has no history.
+BOOKED_AT: Document = {"$ifNull": ["$$this.at", {"$first": "$$this.history.at"}]}
 ChangesPerInterval = dict[int, tuple[int, int]]
 
 
@@ -126,6 +128,7 @@ def _to_slot_statistics(document: Document) -> SlotStatistics:
         document["waitlist"],
         document["checkedIn"],
         document["noShows"],
+        document["lastBooked"],
     )
 
 
@@ -141,6 +144,7 @@ def slot_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
         "taken": {"$size": unexpired_bookings(now)},
         "held": {"$size": unexpired_deadlines(now)},
         "waitlist": {"$size": "$waitlist"},
+        "lastBooked": {"$max": {"$map": {"input": unexpired_bookings(now), "in": BOOKED_AT}}},
         "attendances": {
             "$map": {"input": "$bookings", "as": "booking", "in": _counting_attendance_actions()}
         },

@@ -1,9 +1,10 @@
 """Stores draws with their bases and results.
 
     draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
-            leftoversOpenAt, joinsWaitlists}, acts: [{at, by, state, reason}], version, root?,
-            rules?: {root: rules}, seed?: {text, source, byServer}, isWritten, supersedes?, dueAt?,
-            failures?, problem?}
+            leftoversOpenAt, joinsWaitlists, seedSource, seedAt},
+            acts: [{at, by, state, reason, wishesUntil, seedSource, seedAt}], serverSeed, version,
+            root?, rootAt?, rules?: {root: rules}, seed?: {text, source, byServer}, isWritten,
+            supersedes?, dueAt?, failures?, problem?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
                  waitlisted?: how many users were admitted to the waiting list}
     draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
@@ -163,6 +164,13 @@ class DrawRepository:
         query = {"campaign": ObjectId(campaign_id)}
         found = self._draws.find(query, sort=NEWEST_FIRST, limit=MAX_DRAWS)
         return [_to_draw(document) async for document in found]
+
+    @limited
+    async def find_each(self, draw_ids: Sequence[DrawId]) -> dict[DrawId, Draw]:
+        """Return those of the draws that exist, by their ids."""
+        found = self._draws.find({"_id": {"$in": [ObjectId(each) for each in draw_ids]}})
+        draws = [_to_draw(document) async for document in found]
+        return {draw.id: draw for draw in draws}
 
     @limited
     async def find_collecting(self, draw_ids: Sequence[DrawId]) -> list[DrawId]:
@@ -436,8 +444,11 @@ def _to_fields(draw: Draw) -> Document:
             "showsDemand": settings.shows_demand,
             "leftoversOpenAt": settings.leftovers_open_at,
             "joinsWaitlists": settings.joins_waitlists,
+            "seedSource": settings.seed_source,
+            "seedAt": settings.seed_at,
         },
         "acts": [_to_subdocument(act) for act in draw.acts],
+        "serverSeed": draw.server_seed,
         "version": draw.version,
         "isWritten": draw.is_written,
     }
@@ -446,7 +457,7 @@ def _to_fields(draw: Draw) -> Document:
     if draw.due_at is not None:
         fields["dueAt"] = draw.due_at
     if draw.root is not None:
-        fields["root"] = draw.root
+        fields |= {"root": draw.root, "rootAt": draw.root_at}
     if seed is not None:
         fields["seed"] = {"text": seed.text, "source": seed.source, "byServer": seed.by_server}
     if draw.supersedes is not None:
@@ -456,12 +467,28 @@ def _to_fields(draw: Draw) -> Document:
 
 def _to_subdocument(act: DrawAct) -> Document:
     by = ObjectId(act.by) if act.by else None
-    return {"at": act.at, "by": by, "state": act.state.value, "reason": act.reason}
+    return {
+        "at": act.at,
+        "by": by,
+        "state": act.state.value,
+        "reason": act.reason,
+        "wishesUntil": act.wishes_until,
+        "seedSource": act.seed_source,
+        "seedAt": act.seed_at,
+    }
 
 
 def _to_act(act: Document) -> DrawAct:
     by = UserId(str(act["by"])) if act["by"] else None
-    return DrawAct(act["at"], by, DrawState(act["state"]), act["reason"])
+    return DrawAct(
+        act["at"],
+        by,
+        DrawState(act["state"]),
+        act["reason"],
+        act["wishesUntil"],
+        act["seedSource"],
+        act["seedAt"],
+    )
 
 
 def _to_draw(document: Document) -> Draw:
@@ -475,10 +502,14 @@ def _to_draw(document: Document) -> Draw:
             settings["showsDemand"],
             settings["leftoversOpenAt"],
             settings["joinsWaitlists"],
+            settings["seedSource"],
+            settings["seedAt"],
         ),
         tuple(_to_act(act) for act in document["acts"]),
+        document["serverSeed"],
         document["version"],
         document.get("root"),
+        document.get("rootAt"),
         Seed(seed["text"], seed["source"], seed["byServer"]) if seed else None,
         document["isWritten"],
         DrawId(str(document["supersedes"])) if "supersedes" in document else None,

@@ -9,6 +9,7 @@ Pages ask by `campaign`, which is that of the draw, whether a user has wishes in
 from collections.abc import Sequence
 
 from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.booking.booking import SlotId
@@ -22,6 +23,7 @@ from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
+from slotlock.infrastructure.mongo.transactions import in_transaction
 
 BATCH_SIZE = 1_000
 WISH_INDEXES = indexes_of(
@@ -52,30 +54,35 @@ class WishRepository:
     ) -> None:
         self.limiter = limiter
         self._required = required
+        self._database = database
         self._wishes = database["draw_wishes"]
 
     @limited
     async def save(self, draw: Draw, wishes: Wishes) -> bool:
         """Replace the wishes of exactly these users, whose salt does not change.
 
-        Those of a team replace what the sender wished for alone. Return False if another member
-        has wishes elsewhere, or a user who wishes alone has them with a team.
+        If there are none, what the sender had before ends, alone or with a team. Return False, and
+        change nothing, if another member has wishes elsewhere.
         """
         self._required.require(UNIQUE_INDEX)
         document = _to_document(draw, wishes)
-        own, new, change = (
-            {name: document[name] for name in names}
-            for names in (("draw", "users"), ("campaign", "salt"), ("slots", "by", "at"))
-        )
+        own = {name: document[name] for name in ("draw", "users")}
+        change = {"$set": {name: document[name] for name in ("slots", "by", "at")}}
+        if (await self._wishes.update_one(own, change)).matched_count:
+            return True
+
+        async def move(session: AsyncClientSession) -> None:
+            before = await self._wishes.find_one_and_delete(
+                {"draw": document["draw"], "users": document["by"]}, session=session
+            )
+            is_same = before is not None and before["users"] == document["users"]
+            salt = before["salt"] if before and is_same else wishes.salt
+            await self._wishes.insert_one({**document, "salt": salt}, session=session)
+
         try:
-            await self._wishes.update_one(own, {"$set": change, "$setOnInsert": new}, upsert=True)
+            await in_transaction(self._database, move)
         except DuplicateKeyError:
-            alone = {**own, "users": [document["by"]]}
-            try:
-                moved = {"$set": document}
-                return (await self._wishes.update_one(alone, moved)).matched_count == 1
-            except DuplicateKeyError:
-                return False
+            return False
         return True
 
     @limited
@@ -111,6 +118,14 @@ class WishRepository:
         """Return the draws in which a user has wishes, alone or with a team."""
         found = self._wishes.find({"users": ObjectId(user_id)}, {"draw": 1})
         return [DrawId(str(document["draw"])) async for document in found]
+
+    @limited
+    async def find_of_user(self, user_id: UserId) -> list[tuple[DrawId, Wishes]]:
+        """Return what a user wishes for in each draw, alone or with a team, newest draw first."""
+        found = self._wishes.find({"users": ObjectId(user_id)})
+        documents = [document async for document in found]
+        documents.sort(key=lambda document: document["draw"], reverse=True)
+        return [(DrawId(str(each["draw"])), _to_wishes(each)) for each in documents]
 
     @limited
     async def find(self, draw_id: DrawId, user_id: UserId) -> Wishes | None:

@@ -1,7 +1,7 @@
 """Stores announcements, and finds who gets them.
 
     announcements: {_id: hash of the organizer and the key, requestHash, at, by, slot?, campaign?,
-                    withWaiting, about, subject, text, recipientCount?}
+                    withWaiting, unplaced?, about, subject, text, recipientCount?}
 
 An announcement without `recipientCount` may lack some of its mails: repeating the request, or a
 worker, adds them. Its mails refer to it, so that it stays as long as they do.
@@ -131,6 +131,7 @@ def _to_document(announcement: Announcement) -> Document:
         **({"slot": ObjectId(audience.slot_id)} if audience.slot_id else {}),
         **({"campaign": ObjectId(audience.campaign_id)} if audience.campaign_id else {}),
         "withWaiting": audience.with_waiting,
+        **({"unplaced": True} if audience.unplaced else {}),
         "about": announcement.about,
         "subject": announcement.subject,
         "text": announcement.text,
@@ -142,6 +143,7 @@ def _to_announcement(document: Mapping[str, Any]) -> Announcement:
         SlotId(str(document["slot"])) if "slot" in document else None,
         CampaignId(str(document["campaign"])) if "campaign" in document else None,
         document["withWaiting"],
+        document.get("unplaced", False),
     )
     return Announcement(
         document["_id"],

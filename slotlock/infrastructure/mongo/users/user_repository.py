@@ -18,6 +18,7 @@ from slotlock.domain.users.user import (
     UndeliverableCount,
     User,
     UserFilter,
+    UserGroup,
     UserId,
 )
 from slotlock.infrastructure.batching import Batcher, GroupBatcher
@@ -127,6 +128,23 @@ class UserRepository:
         )
         users = [to_user(document) async for document in found]
         return Page(tuple(users[:first]), len(users) > first)
+
+    @limited_listing
+    async def page_of_groups(self, first: int, after: str | None) -> Page[UserGroup]:
+        """Return the next `first` groups that users have, by name."""
+        names: Document = {"groups": {"$gt": after or ""}}
+        pipeline: list[Document] = [
+            {"$match": names},
+            {"$project": {"groups": 1}},
+            {"$unwind": "$groups"},
+            {"$match": names},
+            {"$group": {"_id": "$groups", "count": {"$sum": 1}}},
+            {"$sort": {"_id": 1}},
+            {"$limit": first + 1},
+        ]
+        found = await (await self._users.aggregate(pipeline)).to_list()
+        groups = tuple(UserGroup(each["_id"], each["count"]) for each in found)
+        return Page(groups[:first], len(groups) > first)
 
     @limited
     async def set_preferences(

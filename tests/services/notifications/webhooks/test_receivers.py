@@ -12,6 +12,7 @@ from slotlock.domain.notifications.webhooks import Webhook, WebhookNotFound
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.outbox.outbox_repository import UNREADABLE_DELAY, OutboxFilter
+from slotlock.infrastructure.webhooks import webhook_client
 from slotlock.services.notifications import outbox_sender, webhook_admin, webhook_sender
 from slotlock.services.notifications.outbox_retry import retry_entry
 from slotlock.services.notifications.outbox_sender import CONCURRENCY, OutboxSender, sending
@@ -30,8 +31,10 @@ MOMENT = timedelta(milliseconds=1)
 
 
 @pytest.fixture
-async def hanging() -> AsyncIterator[Receiver]:
-    """Yield a receiver that responds to nothing until the test is over."""
+async def hanging(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Receiver]:
+    """Yield a receiver that responds to nothing until the test is over, however long it takes."""
+    monkeypatch.setattr(webhook_client, "TIMEOUT_S", 600.0)
+    monkeypatch.setattr(webhook_sender, "PROMPT_MS", 600_000)
     async with open_receiver() as receiver:
         receiver.is_responsive.clear()
         yield receiver
@@ -107,7 +110,7 @@ async def test_a_receiver_that_worked_and_then_hangs_leaves_each_other_its_place
 
 
 @pytest.mark.parametrize(
-    ("status", "prompt_ms"), [(204, 60_000), (500, 60_000), (204, -1)], ids=["", "500", "slow"]
+    ("status", "prompt_ms"), [(204, 600_000), (500, 600_000), (204, -1)], ids=["", "500", "slow"]
 )
 async def test_only_a_receiver_whose_latest_response_was_a_prompt_success_takes_shared_places(
     status: int,
@@ -148,6 +151,17 @@ async def test_receivers_share_the_common_places_evenly(
     await hooks.sender.finish()
 
 
+def assert_few_are_sent(counts: list[int]) -> None:
+    """Check the messages that a receiver that fails has at once, before its pause ends, and then.
+
+    The first attempts may fail because of their messages; those that begin later show that the
+    receiver fails. An attempt may begin after another one of the same round failed.
+    """
+    first = counts[0]
+    assert first in (OWN_PLACES, 2 * OWN_PLACES)
+    assert counts == [first, first, first + OWN_PLACES]
+
+
 @pytest.mark.parametrize("is_guarded", [True, False])
 async def test_a_receiver_that_fails_at_once_gets_few_of_many_due_messages(
     hooks: WebhookScene, is_guarded: bool, monkeypatch: pytest.MonkeyPatch
@@ -165,11 +179,10 @@ async def test_a_receiver_that_fails_at_once_gets_few_of_many_due_messages(
     if not is_guarded:
         assert counts[0] == BACKLOG
         return
-    # The first ones may be messages that it does not like; the next ones show that it fails.
-    assert counts == [2 * OWN_PLACES, 2 * OWN_PLACES, 3 * OWN_PLACES]
+    assert_few_are_sent(counts)
     hooks.receiver.respond = lambda: web.Response(status=204)
     await hooks.send(FAILURE_PAUSE)
-    assert len(hooks.receiver.messages) == BACKLOG + 3 * OWN_PLACES
+    assert len(hooks.receiver.messages) == BACKLOG + counts[-1]
 
 
 async def test_a_message_that_is_refused_alone_delays_no_other(hooks: WebhookScene) -> None:
@@ -191,7 +204,7 @@ async def test_a_receiver_that_asks_for_a_pause_gets_one_of_a_minute_at_most(
     for after in (timedelta(), MAX_FAILURE_PAUSE - MOMENT, MOMENT):
         await hooks.send(after)
         counts.append(len(hooks.receiver.messages))
-    assert counts == [2 * OWN_PLACES, 2 * OWN_PLACES, 3 * OWN_PLACES]
+    assert_few_are_sent(counts)
 
 
 async def test_a_webhook_that_cannot_be_read_holds_up_no_other(

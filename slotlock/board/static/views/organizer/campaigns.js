@@ -7,7 +7,7 @@ import { h, redraw } from "../../kernel.js";
 import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { LiveCampaigns } from "../../store.js";
 import { deviceZone, t } from "../../text.js";
-import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
+import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { copyForm, copyPanel } from "./forms/copy.js";
 import { holidayPanel } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
@@ -47,7 +47,7 @@ export function openOrganizer() {
 
   async function submit() {
     const current = form;
-    const created = await current?.send("createCampaign", () => ({ input: { ...campaignInput(current, deviceZone), idempotencyKey: current.key } }));
+    const created = await current?.send("createCampaign", () => ({ input: { ...current.input(), idempotencyKey: current.key } }));
     if (created) go(`#/plan/${created.id}`);
   }
 
@@ -71,7 +71,7 @@ export function openOrganizer() {
         h(
           "p",
           { class: "soft" },
-          t("orga.times", { opens: whenOf(campaign.opensAt, zone), closes: whenOf(campaign.closesAt, zone) }),
+          timesOf(campaign, zone),
           zone !== deviceZone && ` · ${zone.replace(/_/g, " ")}`,
         ),
         counted(counts.get(campaign.id))),
@@ -97,7 +97,7 @@ export function openOrganizer() {
           h("a", { class: "btn second", href: "#/webhooks" }, icon("gear"), t("webhooks.title"))),
         resources.render(),
         holidays.render(),
-        form && form.render(t("orga.create"), campaignFields(form, deviceZone), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
+        form && form.render(t("orga.create"), campaignFields(form), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
         live.error && !live.items
           ? failure(live.error, () => live.load())
           : !live.items
@@ -138,4 +138,10 @@ function counted(count) {
 function rank(campaign) {
   if (Date.parse(campaign.closesAt) < now()) return 2;
   return campaign.published && Date.parse(campaign.opensAt) <= now() ? 0 : 1;
+}
+
+/** Return when a campaign opens and closes, or that it is open. @param {any} campaign @param {string} zone */
+export function timesOf({ opensAt, closesAt }, zone) {
+  const isOpen = Date.parse(opensAt) <= now() && now() < Date.parse(closesAt);
+  return t(isOpen ? "orga.timesOpen" : "orga.times", { opens: whenOf(opensAt, zone), closes: whenOf(closesAt, zone) });
 }

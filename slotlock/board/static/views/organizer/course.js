@@ -9,13 +9,13 @@ import { whereOf } from "../../rows.js";
 import { offText } from "../../slotstate.js";
 import { subscribe } from "../../socket.js";
 import { oneAtATime } from "../../store.js";
-import { dayOf, shortOf, t, timeOf } from "../../text.js";
+import { commas, dayOf, shortOf, t, timeOf } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { exportButtons } from "./forms/exports.js";
 import { input } from "./forms/form.js";
 import { limitTexts } from "./forms/limits.js";
-import { slotHistory } from "./course/history.js";
+import { historyOf } from "./course/history.js";
 import { level, toggleButton, zoneNote } from "./parts.js";
 import { whenOf } from "./forms/localtime.js";
 import { mover } from "./course/move.js";
@@ -43,7 +43,7 @@ export function openCourse(part) {
   const people = roster(slotId, load);
   const dates = series(load);
   const moves = mover(dates.dates, load);
-  const log = slotHistory(slotId);
+  const log = historyOf({ slotId });
   const letter = announcer({ slotId });
 
   async function readOnce() {
@@ -130,8 +130,8 @@ export function openCourse(part) {
     const own = limitTexts(slot.groupLimits);
     const common = limitTexts(slot.campaign?.groupLimits ?? []);
     return [
-      own.length > 0 && h("p", null, t("limits.here", { limits: own.join(", ") })),
-      common.length > 0 && h("p", { class: "soft" }, t("limits.everywhere", { limits: common.join(", ") })),
+      own.length > 0 && h("p", null, t("limits.here", { limits: commas(own) })),
+      common.length > 0 && h("p", { class: "soft" }, t("limits.everywhere", { limits: commas(common) })),
     ];
   }
 

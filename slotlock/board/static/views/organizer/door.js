@@ -9,7 +9,7 @@ import { askOnce, bones, button, checkbox, failure, field, icon, notice, whose }
 import { whereOf } from "../../rows.js";
 import { tab } from "../../storage.js";
 import { readAll } from "../../store.js";
-import { compareNames, deviceZone, t, timeOf } from "../../text.js";
+import { commas, compareNames, deviceZone, t, timeOf } from "../../text.js";
 import { openChoice, today } from "./door/choice.js";
 import { openScanner } from "./door/scanner.js";
 import { isLoud, setLoud, signal } from "./door/signals.js";
@@ -317,7 +317,7 @@ function openDoorOf(slotId) {
       h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known.slot.timeZone)),
     ];
     else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("roster.absent")), enter()];
-    return h("li", { "data-key": booking.id }, about(booking.user.name, [booking.user.groups.join(", ")]), h("div", { class: "row" }, actions));
+    return h("li", { "data-key": booking.id }, about(booking.user.name, [commas(booking.user.groups)]), h("div", { class: "row" }, actions));
   }
 
   return {

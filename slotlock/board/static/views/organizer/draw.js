@@ -20,9 +20,9 @@ export function openDraw(campaignId) {
   let error = "";
   /** @type {Form | null} */
   let form = null;
-  const seedForm = new Form("draw", { seed: "", seedSource: "" });
+  const seedForm = new Form("draw", { seed: "" });
   const reasonForm = new Form("draw", { reason: "" });
-  const previewForm = new Form("draw", { seed: "preview", maxBookings: "" });
+  const previewForm = new Form("draw", { maxBookings: "" });
   /** The places that courses have in the preview only, by id. @type {Record<string, string>} */
   const whatIf = {};
   /** @type {any} */
@@ -55,6 +55,8 @@ export function openDraw(campaignId) {
       showsDemand: draw?.showsDemand ?? true,
       leftoversOpenAt: toLocal(draw?.leftoversOpenAt, deviceZone),
       joinsWaitlists: draw?.joinsWaitlists ?? true,
+      seedSource: draw?.announcement.source ?? "",
+      seedAt: toLocal(draw?.announcement.at, deviceZone),
     });
     redraw();
     form.focusFirst();
@@ -68,8 +70,8 @@ export function openDraw(campaignId) {
   async function save() {
     const current = /** @type {Form} */ (form);
     const saved = await current.send("configureDraw", () => {
-      const leftoversOpenAt = current.text("leftoversOpenAt") && current.instant("leftoversOpenAt", deviceZone);
-      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", deviceZone), leftoversOpenAt } };
+      const [leftoversOpenAt, seedAt] = ["leftoversOpenAt", "seedAt"].map((each) => current.text(each) && current.instant(each, deviceZone));
+      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", deviceZone), leftoversOpenAt, seedAt } };
     });
     if (!saved) return;
     close();
@@ -82,7 +84,7 @@ export function openDraw(campaignId) {
   }
 
   async function runDraw() {
-    if (await seedForm.send("runDraw", () => ({ id: campaignId, seed: seedForm.text("seed"), source: seedForm.text("seedSource") }))) await load();
+    if (await seedForm.send("runDraw", () => ({ id: campaignId, seed: seedForm.text("seed", true) }))) await load();
   }
 
   async function supersede() {
@@ -98,7 +100,6 @@ export function openDraw(campaignId) {
       "previewDraw",
       () => ({
         campaign: campaignId,
-        seed: data.draw.seed?.text ?? previewForm.text("seed", true),
         maxBookings: previewForm.integer("maxBookings", false),
         capacities,
       }),
@@ -115,7 +116,21 @@ export function openDraw(campaignId) {
       current.check("showsDemand"),
       current.check("joinsWaitlists"),
       current.time("leftoversOpenAt", deviceZone),
+      current.field("seedSource", { maxlength: 500, autocomplete: "off" }),
+      current.time("seedAt", deviceZone),
     ], { onsubmit: save, oncancel: close });
+  }
+
+  /** What draws: a field for what the announced source gave, or a button for the seed of the server. @param {any} announcement */
+  function drawing({ source, at }) {
+    if (!source) return [
+      actions.askingButton("run", [t("draw.run")], t("draw.serverQuestion"), t("draw.run"), () => act("run", "runDraw"), ""),
+      actions.problem("run"),
+    ];
+    return seedForm.render(t("draw.run"), [
+      h("p", null, t("draw.runHelp", { source, time: whenOf(at, deviceZone) })),
+      seedForm.field("seed", { maxlength: 500, autocomplete: "off" }),
+    ], { submit: t("draw.run"), onsubmit: runDraw });
   }
 
   /** The steps of the draw, and what can be done next. */
@@ -145,11 +160,7 @@ export function openDraw(campaignId) {
         ),
         actions.problem("close"),
       ],
-      draw.state === "CLOSED" && (draw.root ? seedForm.render(t("draw.run"), [
-        h("p", null, t("draw.runHelp")),
-        seedForm.field("seed", { maxlength: 500, autocomplete: "off" }),
-        seedForm.field("seedSource", { maxlength: 500, autocomplete: "off" }),
-      ], { submit: t("draw.run"), onsubmit: runDraw }) : notice("wait", "clock", t("draw.closing"))),
+      draw.state === "CLOSED" && (draw.root ? drawing(draw.announcement) : notice("wait", "clock", t("draw.closing"))),
       draw.state === "DRAWN" && [
         h("p", null, t("draw.drawnHelp")),
         actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""),
@@ -192,7 +203,6 @@ export function openDraw(campaignId) {
     return section("preview", t("draw.preview"), [
       previewForm.render(t("draw.whatIf"), [
         h("p", null, t("draw.previewHelp")),
-        !data.draw.seed && previewForm.field("seed", { maxlength: 500, autocomplete: "off" }),
         previewForm.field("maxBookings", COUNT),
       ], { submit: t("draw.showPreview"), onsubmit: showPreview }),
       preview && [measures(), previewedSlots()],

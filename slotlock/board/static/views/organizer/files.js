@@ -10,7 +10,7 @@ const TIMEOUT_MS = 300_000;
  * Send a file or a request to an endpoint for organizers, with the session.
  * @param {string} path
  * @param {Blob} [body]
- * @returns {Promise<{ok: boolean, status: number, text: string}>}
+ * @returns {Promise<{ok: boolean, status: number, text: string, content: Blob}>}
  */
 export async function post(path, body) {
   try {
@@ -23,7 +23,8 @@ export async function post(path, body) {
         headers: { Authorization: token, ...(body && { "Content-Type": "text/csv" }) },
       });
       if (response.status === 401) throw new RequestError("UNAUTHENTICATED");
-      return { ok: response.ok, status: response.status, text: await response.text() };
+      const content = await response.blob();
+      return { ok: response.ok, status: response.status, text: await content.text(), content };
     });
   } catch (error) {
     throw error instanceof RequestError ? error : new RequestError("OFFLINE");

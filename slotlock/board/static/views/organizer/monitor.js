@@ -3,12 +3,14 @@
 import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, list, redraw, svg } from "../../kernel.js";
-import { bones, button, failure, hidden, notice, section, whose } from "../../parts.js";
+import { bones, button, control, failure, hidden, notice, section, whose } from "../../parts.js";
 import { opening, opensText } from "../../slotstate.js";
 import { readAll } from "../../store.js";
-import { compareNames, countdown, deviceZone, number, shortDayOf, shortOf, t, timeFormat, timeOf } from "../../text.js";
-import { editText } from "./course/history.js";
+import { commas, compareNames, countdown, deviceZone, durationOf, number, shortDayOf, shortOf, t, timeFormat, timeOf, unitFormat } from "../../text.js";
+import { editTexts, withoutHalves } from "./course/history.js";
+import { announcer } from "./forms/announce.js";
 import { saveCsv } from "./files.js";
+import { DAY_MS } from "./forms/localtime.js";
 import { level } from "./parts.js";
 
 const READ_MONITOR_AGAIN_MS = 5000;
@@ -38,7 +40,14 @@ const ACTIONS = [
   "CAMPAIGN_EDITED",
   "CAMPAIGN_PUBLISHED",
   "CAMPAIGN_UNPUBLISHED",
+  "ANNOUNCEMENT_SENT",
+  "DRAW_CONFIGURED",
+  "DRAW_CLOSED",
+  "DRAW_RUN",
+  "DRAW_PUBLISHED",
+  "DRAW_SUPERSEDED",
 ];
+const SHOWN_ENTRIES = 12;
 
 /** @param {string} campaignId */
 export function openMonitor(campaignId) {
@@ -75,6 +84,7 @@ export function openMonitor(campaignId) {
     if (!isLeft) timer = setTimeout(load, READ_MONITOR_AGAIN_MS);
   }
   load();
+  const letter = announcer({ campaignId, unplaced: true });
   const clock = setInterval(redraw, 1000);
   document.addEventListener("fullscreenchange", redraw);
 
@@ -267,12 +277,13 @@ export function openMonitor(campaignId) {
           [t(unplacedState === "loading" ? "monitor.reading" : unplaced ? "monitor.again" : "monitor.names"), whose(t("monitor.unplaced"))],
           showUnplaced,
         ),
-        unplaced && unplaced.length > 0 && button("plain", t("csv.save"), saveUnplaced),
+        unplaced && unplaced.length > 0 && [letter.button(), button("plain", t("csv.save"), saveUnplaced)],
         unplaced && button("plain", t("monitor.hide"), () => {
           unplaced = null;
           redraw();
         }),
       ),
+      unplaced && letter.render(),
     ], { ...SHEET, actions: h("span", { class: "soft" }, number(statistics.withoutBooking)) });
   }
 
@@ -288,27 +299,34 @@ export function openMonitor(campaignId) {
 
   /** @param {any} user @param {any[]} waiting what the user waits for */
   function unplacedItem(user, waiting) {
-    const titles = waiting.map((each) => each.slot.title).join(", ");
-    const facts = [(user.groups ?? []).join(", "), waiting.length && t("monitor.waits", { titles })];
+    const titles = commas(waiting.map((each) => each.slot.title));
+    const facts = [commas(user.groups ?? []), waiting.length && t("monitor.waits", { titles })];
     return h(
       "li",
       null,
       h("a", { href: `#/people/${user.id}` }, user.name),
-      h("span", { class: "small soft" }, ` ${facts.filter(Boolean).join(" · ")}`),
+      h("span", { class: "small soft" }, ` ${facts.filter(Boolean).join(" · ")} `),
+      !user.banned && control("a", { href: `#/people/${user.id}/give/${campaignId}` }, [t("place.give"), whose(user.name)]),
     );
   }
 
   function logPart() {
     const opensAt = Date.parse(campaign.opensAt);
-    const shown = entries.map((each) => ({ at: Date.parse(each.at), text: sentence(each) }));
+    const shown = inLines(entries).map((each) => ({ at: Date.parse(each.at), text: sentence(each) }));
     if (opensAt <= now()) shown.push({ at: opensAt, text: t("monitor.opened") });
+    for (const { slot, fullSince } of statistics.slots.nodes) {
+      const at = Date.parse(fullSince ?? "");
+      if (slot && at) shown.push({ at, text: fullText(slot.title, at - opensAt) });
+    }
     shown.sort((a, b) => b.at - a.at);
     return section("log", t("monitor.log"), [
       shown.length
         ? h(
           "ol",
           { class: "log" },
-          shown.map(({ at, text }) => h("li", null, h("time", { datetime: new Date(at).toISOString() }, when(at)), h("span", null, text))),
+          shown
+            .slice(0, SHOWN_ENTRIES)
+            .map(({ at, text }) => h("li", null, h("time", { datetime: new Date(at).toISOString() }, when(at)), h("span", null, text))),
         )
         : h("p", { class: "soft" }, t("monitor.noLog")),
     ], SHEET);
@@ -345,24 +363,32 @@ function secondOf(at) {
   return timeFormat(deviceZone, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(at));
 }
 
-/** Return what happened. @param {any} entry of the audit log */
-function sentence(entry) {
-  const by = entry.by?.name ?? t("monitor.nobody");
-  const isOther = entry.by && entry.user && entry.by.id !== entry.user.id;
-  const edits = entry.edits.slice(0, 3).map((/** @type {any} */ each) => editText({
-    field: each.field,
-    before: short(each.before),
-    after: short(each.after),
-  })).join(", ");
-  const key = `monitor.log.${entry.action}`;
-  return t(
-    isOther ? `${key}.by` : key,
-    { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits },
-    t(key, { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits }, entry.action),
-  );
+/** Say that a course is full, and in the rush how soon. @param {string} slot its title @param {number} ms since the opening */
+function fullText(slot, ms) {
+  if (ms < 0 || ms > DAY_MS) return t("monitor.isFull", { slot });
+  const time = ms < MINUTE_MS ? unitFormat("second").format(Math.round(ms / 1000)) : durationOf(Math.round(ms / MINUTE_MS));
+  return t("monitor.isFullAfter", { slot, time });
 }
 
-/** @param {string | null} value */
-function short(value) {
-  return value && value.length > 40 ? `${value.slice(0, 40)}…` : value;
+/** Return entries, of which a move is one line, and so are courses that were published one after the other. @param {any[]} entries @returns {any[]} */
+function inLines(entries) {
+  /** @type {any[]} */
+  const lines = [];
+  for (const entry of withoutHalves(entries)) {
+    const last = lines[lines.length - 1];
+    if (entry.action === "SLOT_PUBLISHED" && last?.action === entry.action && last.by?.id === entry.by?.id) last.count += 1;
+    else lines.push({ ...entry, count: 1 });
+  }
+  return lines;
+}
+
+/** Return what happened. @param {any} entry of the audit log */
+function sentence(entry) {
+  const { action, count, movedFrom, movedTo, slot, user } = entry;
+  const by = entry.by?.name ?? t("monitor.nobody");
+  const isOther = entry.by && user && entry.by.id !== user.id;
+  const way = (movedFrom || movedTo) && [movedFrom ?? slot, movedTo ?? slot].map((each) => each?.title ?? "").join(" → ");
+  const named = { by, user: user?.name ?? "", slot: way ?? slot?.title ?? "", edits: commas(editTexts(entry).slice(0, 3)), count };
+  const key = count > 1 ? "monitor.publishedMany" : `monitor.log.${action}`;
+  return t(isOther ? `${key}.by` : key, named, t(key, named, action));
 }

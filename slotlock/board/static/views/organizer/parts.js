@@ -2,7 +2,7 @@
 /** Parts that several views for organizers show: tables, how full a course is, the zone of its times, choices. */
 import { h, redraw, svg } from "../../kernel.js";
 import { button, field, notice } from "../../parts.js";
-import { deviceZone, t } from "../../text.js";
+import { commas, deviceZone, t, zoneText } from "../../text.js";
 
 /** Return a heading with a count. @param {string} text @param {string | null} count */
 export function withCount(text, count) {
@@ -16,7 +16,7 @@ export function toggleButton(content, isOpen, onclick, kind = "second") {
 
 /** Say which groups may be one. @param {string[][]} found */
 export function similarGroups(found) {
-  return found.map((each) => notice("", "warning", t("people.similarGroups", { groups: each.join(", ") })));
+  return found.map((each) => notice("", "warning", t("people.similarGroups", { groups: commas(each) })));
 }
 
 /** Return the head of a column. @param {any} content @param {string | null} [kind] */
@@ -70,7 +70,7 @@ export function level(taken, all) {
 
 /** Name the zone of times, if it is not that of the device. @param {string} zone */
 export function zoneNote(zone) {
-  return zone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone.replace(/_/g, " ") }));
+  return zone !== deviceZone && h("p", { class: "soft" }, zoneText(zone));
 }
 
 /**

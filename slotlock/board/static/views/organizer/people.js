@@ -3,11 +3,12 @@
 import { run } from "../../client.js";
 import { h } from "../../kernel.js";
 import { checkbox, field, notice } from "../../parts.js";
-import { number, t } from "../../text.js";
+import { commas, number, t } from "../../text.js";
+import { groupList, readGroups, unknownGroups } from "./forms/groups.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
-import { about, personTags, userLink } from "./people/parts.js";
+import { about, news, personTags, userLink } from "./people/parts.js";
 import { openPerson } from "./people/person.js";
 
 const PEOPLE_PAGE = 50;
@@ -27,6 +28,7 @@ export function openPeople(part) {
 
 function openPeopleList() {
   const people = pages(async (after) => (await run("users", { filter: filters, first: PEOPLE_PAGE, after })).users);
+  readGroups(people);
   /** @type {any} */
   let timer;
 
@@ -37,7 +39,7 @@ function openPeopleList() {
       clearTimeout(timer);
       timer = setTimeout(people.load, TYPING_MS);
     };
-    return field(name, label, { type: "search", value: filters[name] ?? "", autocomplete: "off", oninput });
+    return field(name, label, { type: "search", value: filters[name] ?? "", autocomplete: "off", list: name === "group" && "groups", oninput });
   }
 
   /** @param {"banned" | "withoutPassword" | "selfRegistered"} name */
@@ -51,6 +53,7 @@ function openPeopleList() {
   function render() {
     const count = people.nodes()?.length ?? -1;
     return [
+      news.text && h("div", { role: "status" }, notice("yours", "tick", news.text)),
       h(
         "div",
         { class: "top" },
@@ -65,6 +68,11 @@ function openPeopleList() {
         h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations")),
       ),
       h("div", { class: "pair" }, typed("text", t("people.search")), typed("group", t("form.group"))),
+      groupList(),
+      people.nodes() && unknownGroups([filters.group].filter(Boolean), (_, group) => {
+        filters.group = group;
+        people.load();
+      }),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("withoutPassword"), chip("selfRegistered"), chip("banned")),
       people.render((user) => ({ key: user.id, signature: JSON.stringify(user), build: () => entry(user) }), notice("", "people", t("people.none"))),
     ];
@@ -75,6 +83,7 @@ function openPeopleList() {
     render,
     leave() {
       clearTimeout(timer);
+      news.text = "";
       people.leave();
     },
   };
@@ -85,7 +94,7 @@ function entry(user) {
   return h(
     "li",
     { "data-key": user.id },
-    about(userLink(user, h("strong", null, user.name)), [user.email ?? user.username, user.groups.join(", ")]),
+    about(userLink(user, h("strong", null, user.name)), [user.email ?? user.username, commas(user.groups)]),
     h("span", { class: "row" }, personTags(user)),
   );
 }

@@ -8,16 +8,16 @@ import { bones, button, failure, hidden, icon, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { audienceOf } from "../../slotstate.js";
 import { oneAtATime } from "../../store.js";
-import { deviceZone, number, shortOf, t } from "../../text.js";
+import { commas, deviceZone, number, shortOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
-import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
-import { stateTag } from "./campaigns.js";
+import { campaignFields, campaignForm } from "./forms/campaignform.js";
+import { stateTag, timesOf } from "./campaigns.js";
 import { copyForm, copyPanel } from "./forms/copy.js";
 import { exportButtons } from "./forms/exports.js";
 import { limitTexts } from "./forms/limits.js";
-import { shortWhenOf, whenOf } from "./forms/localtime.js";
+import { shortWhenOf } from "./forms/localtime.js";
 import { column, countCell, similarGroups, table, toggleButton, withCount, zoneNote } from "./parts.js";
 import { courseCount, readChecks } from "./readiness.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
@@ -79,7 +79,7 @@ export function openPlan(campaignId) {
   }
 
   async function saveSettings() {
-    const saved = await form.send("updateCampaign", () => ({ input: { campaignId, ...campaignInput(form, zone(), campaign) } }));
+    const saved = await form.send("updateCampaign", () => ({ input: { campaignId, ...form.input() } }));
     if (!saved) return;
     await load(); // before the form can be opened with older values
     show("");
@@ -158,7 +158,7 @@ export function openPlan(campaignId) {
       ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })),
       audienceOf(campaign) && t("plan.for", { groups: audienceOf(campaign) }),
     ];
-    const times = t("orga.times", { opens: whenOf(campaign.opensAt, zone()), closes: whenOf(campaign.closesAt, zone()) });
+    const times = timesOf(campaign, zone());
     return [
       h(
         "div",
@@ -177,7 +177,7 @@ export function openPlan(campaignId) {
       ),
       actions.problem("publish"),
       similarGroups(campaign.similarGroups),
-      panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { onsubmit: saveSettings, oncancel: () => show("settings") }),
+      panel === "settings" && form.render(t("plan.settings"), campaignFields(form), { onsubmit: saveSettings, oncancel: () => show("settings") }),
     ];
   }
 
@@ -306,7 +306,7 @@ export function openPlan(campaignId) {
         "th",
         { role: "rowheader", scope: "row" },
         h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title),
-        slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", ")),
+        slot.groupLimits.length > 0 && h("span", { class: "small soft" }, commas(limitTexts(slot.groupLimits))),
       ),
       h(
         "td",

@@ -2,7 +2,8 @@
 /** What stands in the way of a campaign before it opens, each with what helps, and what is left to do while it is open. */
 import { now } from "../../clock.js";
 import { run } from "../../client.js";
-import { number, t } from "../../text.js";
+import { number, sentences, t } from "../../text.js";
+import { groupsOfNobody, readGroups } from "./forms/groups.js";
 import { whenOf } from "./forms/localtime.js";
 
 /**
@@ -23,12 +24,12 @@ function check(kind, text, ...helps) {
  * @returns {Promise<Check[]>}
  */
 export async function readChecks(campaign, slots, zone) {
-  const found = (await run("campaignReadiness", { id: campaign.id })).campaignReadiness;
+  const [found] = await Promise.all([run("campaignReadiness", { id: campaign.id }).then((each) => each.campaignReadiness), readGroups(campaign)]);
   if (!found) return [];
   const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
   if (isOpen && Date.parse(campaign.closesAt) <= now()) return [];
   const before = isOpen ? [] : [placesCheck(slots, found), tooFewCheck(campaign, found), opensCheck(campaign, zone), pastCheck(found)];
-  return [...before, ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone)].filter((each) => each !== null);
+  return [...before, groupsCheck(campaign), ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone)].filter((each) => each !== null);
 }
 
 /** Return how many courses there are: the dates of a series are one. @param {any[]} slots */
@@ -65,7 +66,7 @@ function tooFewCheck(campaign, { bookableSlots, usersWithTooFewSlots: { count } 
     t("check.mayChoose", { count: campaign.maxBookings, people: t("check.people", { count, shown: number(count) }) }),
     t("check.canChoose", { count: bookableSlots }),
   ];
-  return check("late", text.join(" "), addHelp(), [t("check.changePlaces"), "settings"]);
+  return check("late", sentences(text), addHelp(), [t("check.changePlaces"), "settings"]);
 }
 
 /** @param {any} campaign @param {string} zone @returns {Check} */
@@ -76,6 +77,13 @@ function opensCheck({ opensAt, closesAt }, zone) {
   if (Date.parse(closesAt) <= now()) return check("bad", t("check.closed", { time: closes }), help);
   if (Date.parse(opensAt) <= now()) return check("late", t("check.opensAtOnce", { time: opens }), help);
   return check("good", t("orga.times", { opens, closes }));
+}
+
+/** @param {any} campaign @returns {Check | null} */
+function groupsCheck({ eligibleGroups }) {
+  const names = groupsOfNobody(eligibleGroups.flat());
+  if (!names.length) return null;
+  return check("bad", t("check.groupsOfNobody", { count: names.length, groups: names.join(", ") }), [t("check.changeGroups"), "settings"]);
 }
 
 /** @param {any} found @returns {Check[]} */
@@ -108,11 +116,11 @@ function draftsCheck(campaign, slots) {
 function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone) {
   if (!userCount) return null;
   if (!count) return check("good", t("check.passwords"));
-  const text = [
+  const text = sentences([
     t("check.withPassword", { count: userCount - count, people: t("check.people", { count: userCount, shown: number(userCount) }) }),
     count > uninvited && t("check.invited", { count: count - uninvited, time: whenOf(lastInvitedAt, zone) }),
     uninvited > 0 && t("check.uninvited", { count: uninvited }),
-  ].filter(Boolean).join(" ");
+  ]);
   /** @type {[string, string]} */
   const see = [t("check.seeWho"), "#/people/without-password"];
   return uninvited ? check("late", text, [t("check.invite"), "#/people/invitations"], see) : check("good", text, see);

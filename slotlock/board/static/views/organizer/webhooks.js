@@ -5,7 +5,7 @@ import { h, redraw } from "../../kernel.js";
 import { bones, button, checkbox, failure, hidden, notice } from "../../parts.js";
 import { opening } from "../../slotstate.js";
 import { readAll } from "../../store.js";
-import { deviceZone, t } from "../../text.js";
+import { commas, deviceZone, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { Form } from "./forms/form.js";
 import { pages } from "./pages.js";
@@ -153,9 +153,9 @@ export function openWebhooks() {
       { class: "stack", "data-key": id },
       about([h("strong", { class: "letters" }, url), " ", webhookTag(webhook)], [
         webhook.campaign?.name ?? t("webhooks.wholeSite"),
-        webhook.events.map(nameOf).join(", "),
+        commas(webhook.events.map(nameOf)),
       ]),
-      webhook.disabledReason && h("p", { class: "soft" }, webhook.disabledReason),
+      webhook.disabledReason && h("p", { class: "soft" }, t("webhooks.lastResponse", { reason: webhook.disabledReason })),
       created?.webhook.id === id && notice(
         "wait",
         "lock",

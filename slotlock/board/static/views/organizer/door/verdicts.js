@@ -5,7 +5,7 @@ import { reason } from "../../../bookings.js";
 import { now } from "../../../clock.js";
 import { whereOf } from "../../../rows.js";
 import { opening } from "../../../slotstate.js";
-import { dayOf, errorText, shortOf, t, timeOf } from "../../../text.js";
+import { commas, dayOf, errorText, shortOf, t, timeOf } from "../../../text.js";
 
 /** From so long before the start on, it is the normal case that somebody comes in. */
 const IN_TIME_MS = 60 * 60_000;
@@ -28,7 +28,7 @@ export function verdictOf(result, startTime, zone, count) {
     case "CheckedIn":
       if (Date.parse(startTime) - now() > IN_TIME_MS)
         return { kind: "wait", title: name, line: t("door.soon", { time: opening(Date.parse(startTime), zone) }), undo };
-      return { kind: "yours", title: name, line: [booking.user.groups.join(", "), count].filter(Boolean).join(" · "), undo };
+      return { kind: "yours", title: name, line: [commas(booking.user.groups), count].filter(Boolean).join(" · "), undo };
     case "AlreadyCheckedIn":
       return {
         kind: "wait",

@@ -52,6 +52,13 @@ export function focusKey(key, inside = "") {
   requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${key}"]${inside}`))?.focus());
 }
 
+/** Focus an element once the page is drawn, if the button that was clicked is gone. @param {string} [id] */
+export function focusAfter(id = "main") {
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    if (document.activeElement === document.body) document.getElementById(id)?.focus({ preventScroll: true });
+  }));
+}
+
 /** The actions of a view: at most one runs, and each problem is kept with the key of its action. */
 export class Actions {
   owner = me?.id;

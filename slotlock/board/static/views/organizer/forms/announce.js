@@ -1,5 +1,5 @@
 // @ts-check
-/** Write to everybody who has a place: a form that says how many get the mail, and asks before it is sent. */
+/** Write to everybody who has a place, or to everybody without one: a form that says how many get the mail, and asks before it is sent. */
 import { say, site } from "../../../page.js";
 import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
@@ -8,8 +8,10 @@ import { t } from "../../../text.js";
 import { toggleButton } from "../parts.js";
 import { Form } from "./form.js";
 
-/** @param {{slotId: string} | {campaignId: string}} audience */
+/** @param {{slotId: string} | {campaignId: string, unplaced?: boolean}} audience all with a place there, or all without one */
 export function announcer(audience) {
+  const isOfUnplaced = "unplaced" in audience;
+  const title = () => t(isOfUnplaced ? "announce.unplaced" : "announce.title");
   /** @type {any} */
   let form = null;
   /** How many get it: those with a place, and together with those who wait. @type {number[]} */
@@ -30,7 +32,7 @@ export function announcer(audience) {
   async function read() {
     counts = [];
     try {
-      const found = await Promise.all([false, true].map((includeWaiting) => run("announcementRecipients", { ...audience, includeWaiting })));
+      const found = await Promise.all([false, !isOfUnplaced].map((includeWaiting) => run("announcementRecipients", { ...audience, includeWaiting })));
       counts = found.map((each) => each.announcementRecipientCount);
     } catch (caught) {
       codeOf(caught); // the form works without counts
@@ -55,12 +57,16 @@ export function announcer(audience) {
     const result = await form.send("sendAnnouncement", () => ({ input }));
     if (!result) return;
     form = null;
-    sent = t("announce.sent", { count: result.recipientCount });
+    sent = `${input.subject}: ${t("announce.sent", { count: result.recipientCount })}`;
     say(sent);
     redraw();
   }
 
-  const question = () => t(count() === undefined ? "announce.questionAll" : "announce.question", { count: count() });
+  /** Say who gets what. */
+  function question() {
+    const ask = t(count() === undefined ? "announce.questionAll" : "announce.question", { count: count() });
+    return `${title()}: ${form.text("subject")}. ${ask}`;
+  }
 
   function fields() {
     const onset = () => {
@@ -69,7 +75,7 @@ export function announcer(audience) {
     return [
       form.field("subject", { required: true, maxlength: 200, onset }),
       form.field("text", { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }),
-      form.check("includeWaiting"),
+      !isOfUnplaced && form.check("includeWaiting"),
       h(
         "p",
         null,
@@ -82,12 +88,12 @@ export function announcer(audience) {
 
   return {
     /** The button that opens the form; nothing on a site without mail. */
-    button: () => site.sendsMail && toggleButton(t("announce.title"), form, toggle),
+    button: () => site.sendsMail && toggleButton(title(), form, toggle),
     render() {
       if (sent) return notice("yours", "tick", sent);
       if (!form) return null;
       const isAsking = askedKey === form.key;
-      return form.render(t("announce.title"), fields(), {
+      return form.render(title(), fields(), {
         submit: t(isAsking ? "announce.send" : "announce.next"),
         onsubmit: submit,
         oncancel: toggle,

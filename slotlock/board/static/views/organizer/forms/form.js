@@ -1,17 +1,42 @@
 // @ts-check
 /** Forms of organizers: what was typed stays, and an error stands at its field. */
+import { site } from "../../../page.js";
 import { me, newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon } from "../../../parts.js";
-import { problemText, t } from "../../../text.js";
+import { problemText, sentences, t, zoneName } from "../../../text.js";
 import { answer, focusKey, why } from "./actions.js";
 import { UNITS, unitName, unitOf } from "./duration.js";
-import { fromLocal, instantsOf, toLocal } from "./localtime.js";
+import { fromLocal, instantsOf, isZone, toLocal } from "./localtime.js";
 
 /** The attributes of a field for a whole number. */
 export const COUNT = { type: "number", min: 0, inputmode: "numeric" };
 const MOST_NUMBER = 2 ** 31 - 1;
 let forms = 0;
+
+/**
+ * A field of the API: its name, its value in what is new, and the attributes of its input; `sent` is another name in the input of the API,
+ * "" of a part of another field. Its kind has `from`, what the form begins with, `show`, and `read`, what the API gets, which notes errors.
+ * @typedef {{name: string, kind?: string, default?: any, sent?: string, ofMail?: boolean, from?: (object: any, form: Form, name: string) => any,
+ *   show?: (form: Form, field: any) => any, read?: (form: Form, field: any) => any, [attribute: string]: any}} Field
+ */
+/** @type {Record<string, Partial<Field>>} */
+const FIELD_KINDS = {
+  text: { show: (form, { name, ...others }) => form.field(name, others), read: (form, { name, required }) => form.text(name, required) },
+  count: { show: (form, { name, ...others }) => form.field(name, { ...COUNT, ...others }), read: readCount },
+  duration: { show: (form, { name, ofNone }) => form.duration(name, ofNone), read: readCount },
+  check: { show: (form, { name, help }) => form.check(name, { help }) },
+  choice: { show: (form, { name, options }) => form.select(name, options.map((/** @type {string} */ each) => [each, form.label(each)])) },
+  time: {
+    from: (object, { zone }, name) => toLocal(object[name], zone),
+    show: (form, { name, ...others }) => form.time(name, form.zone, others),
+    read: (form, { name, required }) => form.text(name, required) && form.instant(name, form.zone, form.object[name]),
+  },
+};
+/** @param {Form} form @param {any} field */
+function readCount(form, { name, required = false }) {
+  return form.integer(name, required);
+}
 
 /** A form: its values by field, and what is wrong with them. */
 export class Form {
@@ -32,10 +57,36 @@ export class Form {
   /**
    * @param {string} texts what the names of its texts begin with: those of its fields, and with "Help" what to know about them
    * @param {Record<string, any>} values
+   * @param {Field[]} [fields] those that `show` knows
+   * @param {any} [object] what the API has of them, null if it is new
    */
-  constructor(texts, values) {
+  constructor(texts, values, fields = [], object = null) {
     this.texts = texts;
     this.values = values;
+    this.object = object ?? {};
+    this.fields = fields.map((field) => /** @type {Field} */ ({ ...FIELD_KINDS[field.kind ?? "text"], ...field }));
+    for (const { name, from, default: value } of this.fields) values[name] ??= (from ? from(this.object, this, name) : this.object[name]) ?? value;
+  }
+
+  /** The zone of the times, UTC while its name is being typed. @returns {string} */
+  get zone() {
+    return isZone(this.values.timeZone) ? this.values.timeZone : "UTC";
+  }
+
+  /** Return fields of the API by their names; those of a list are side by side. @param {...(string | string[] | false)} lines @returns {any[]} */
+  show(...lines) {
+    return lines.map((line) => {
+      if (!line || Array.isArray(line)) return line && h("div", { class: "columns" }, this.show(...line));
+      const { kind, default: _, from, read, sent, ofMail, show, ...field } = /** @type {any} */ (this.fields.find(({ name }) => name === line));
+      for (const text of ["label", "help"]) if (field[text]) field[text] = t(field[text]);
+      return (!ofMail || site.sendsMail || this.values[line]) && show(this, field);
+    });
+  }
+
+  /** Return the input of the API; what is wrong is noted. @returns {Record<string, any>} */
+  input() {
+    const sent = this.fields.filter((field) => field.sent !== "");
+    return Object.fromEntries(sent.map((field) => [field.sent ?? field.name, field.read ? field.read(this, field) : this.values[field.name]]));
   }
 
   /** Use a new value; the request is another one then, and has another key. @param {string} name @param {any} value */
@@ -120,7 +171,7 @@ export class Form {
   /** Return a field for a time in a zone. @param {string} name @param {string} zone @param {Record<string, any>} [attributes] */
   time(name, zone, attributes = {}) {
     const isTwice = instantsOf(this.values[name] ?? "", zone).length > 1;
-    const help = [zoneHelp(zone), isTwice && t("form.twice")].filter(Boolean).join(" ");
+    const help = sentences([zoneHelp(zone), isTwice && t("form.twice")]);
     return this.field(name, { type: "datetime-local", onset: () => null, help, ...attributes });
   }
 
@@ -223,13 +274,11 @@ export class Form {
     return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(row[part], { oninput, ...this.described(name, ""), ...others }));
   }
 
-  /**
-   * Return fields that are seldom used: open from the start if one of these has a value, and if any has an error.
-   * @param {string[]} names @param {any[]} content
-   */
-  more(names, content) {
-    this.isMore ??= names.some((name) => !["", "false"].includes(String(this.values[name] ?? "")));
-    const body = h("div", { class: "stack loose" }, content);
+  /** Return fields that are seldom used: open if one without a default has a value, and if any has an error. @param {Parameters<Form["show"]>} lines */
+  more(...lines) {
+    const hasValue = (/** @type {Field} */ { name, default: value }) => value === undefined && String(this.values[name] || "");
+    this.isMore ??= this.fields.some((field) => lines.flat().includes(field.name) && hasValue(field));
+    const body = h("div", { class: "stack loose" }, this.show(...lines));
     const ontoggle = (/** @type {any} */ event) => {
       this.isMore = event.target.open;
     };
@@ -239,38 +288,6 @@ export class Form {
       h("summary", null, t("form.more")),
       body,
     );
-  }
-
-  /** Return the field of the limit of each group; it stands where people look for the class limit. */
-  limitOfEach() {
-    return this.field("groupLimitsEach", { ...COUNT, label: t("form.limitOfEach"), help: t("form.limitOfEachHelp") });
-  }
-
-  /** Return the rows of limits of other groups. */
-  limits() {
-    return this.rows(
-      "groupLimits",
-      t("form.addLimit"),
-      () => ({ group: "", limit: "" }),
-      { group: { label: t("form.group") }, limit: { ...COUNT, label: t("form.limit") } },
-      { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") },
-    );
-  }
-
-  /** Return the values of limits by group: that of each group, and those of others. @param {any[]} [limits] */
-  static limitValues(limits = []) {
-    const others = limits.filter((each) => each.group !== "*");
-    return { groupLimitsEach: limits.find((each) => each.group === "*")?.limit, groupLimits: others.map((each) => ({ ...each })) };
-  }
-
-  /** Return the limits by group as the API has them. */
-  groupLimits() {
-    const each = this.integer("groupLimitsEach", false);
-    const others = this.values.groupLimits
-      .map((/** @type {any} */ row) => ({ group: row.group.trim(), limit: row.limit === "" ? NaN : Number(row.limit) }))
-      .filter((/** @type {any} */ row) => row.group || !Number.isNaN(row.limit));
-    if (others.some((/** @type {any} */ row) => !row.group || !isWhole(row.limit))) this.fail("groupLimits", t("form.limitRow"));
-    return each === null ? others : [{ group: "*", limit: each }, ...others];
   }
 
   /** Return the rows of days. @param {string} name */
@@ -312,7 +329,7 @@ export class Form {
       else if (this.errors[PLACES[field]] === undefined && PLACES[field] in this.values) this.errors[PLACES[field]] = message;
       else others.push(message);
     }
-    this.note = result.fields ? others.join(" ") : why(result);
+    this.note = result.fields ? sentences(others) : why(result);
     return this.showErrors();
   }
 
@@ -373,7 +390,7 @@ export class Form {
 const PLACES = { count: "noShowCount", days: "noShowDays", resourceIds: "resources", resource: "resources", rrule: "last", until: "last", timetable: "weekly" };
 
 /** Whether the API takes this for a whole number. @param {number} value */
-function isWhole(value) {
+export function isWhole(value) {
   return Number.isInteger(value) && Math.abs(value) <= MOST_NUMBER;
 }
 
@@ -389,5 +406,5 @@ export function optionsOf(options, chosen) {
 
 /** Say in which zone a time is. @param {string} zone */
 export function zoneHelp(zone) {
-  return t("form.zone", { zone: zone.replace(/_/g, " ") });
+  return t("form.zone", { zone: zoneName(zone) });
 }

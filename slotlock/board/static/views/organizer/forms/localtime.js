@@ -1,7 +1,7 @@
 // @ts-check
 /** Local times of a zone, as `<input type=datetime-local>` has them, and the instants that they are. */
 import { now } from "../../../clock.js";
-import { dateKey, dayOf, timeFormat, timeOf } from "../../../text.js";
+import { dateKey, dayOf, moment, timeFormat, timeOf } from "../../../text.js";
 
 export const DAY_MS = 86_400_000;
 
@@ -54,11 +54,11 @@ export function isPast(local, zone) {
 /** Return a short day with its time, as Mon 5 May, 15:00. @param {string} at @param {string} zone */
 export function shortWhenOf(at, zone) {
   const date = new Date(at);
-  return `${timeFormat(zone, { weekday: "short", day: "numeric", month: "short" }).format(date)}, ${timeOf(date, zone)}`;
+  return moment(timeFormat(zone, { weekday: "short", day: "numeric", month: "short" }).format(date), timeOf(date, zone));
 }
 
 /** Return a day with its time, as Monday, 5 May, 15:00. @param {string | number} at @param {string} zone */
 export function whenOf(at, zone) {
   const date = new Date(at);
-  return `${dayOf(date, zone)}, ${timeOf(date, zone)}`;
+  return moment(dayOf(date, zone), timeOf(date, zone));
 }

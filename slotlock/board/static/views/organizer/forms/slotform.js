@@ -1,10 +1,10 @@
 // @ts-check
 /** A slot as a form: one that meets once, a course with many meetings, or a weekly series of slots. */
-import { site } from "../../../page.js";
 import { h } from "../../../kernel.js";
 import { t, timeFormat } from "../../../text.js";
-import { COUNT, Form, zoneHelp } from "./form.js";
+import { Form, zoneHelp } from "./form.js";
 import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
+import { GROUP_LIMITS, QUEUE_ONLY } from "./limits.js";
 import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
 import { loadResources, resourceField } from "./resources.js";
 
@@ -13,56 +13,55 @@ const WEEKDAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATUR
 const MONDAY = Date.UTC(2024, 0, 1, 12);
 const DAY_MINUTES = 1440;
 const USUAL_MINUTES = 90;
-const DEFAULTS = { resources: [], capacity: 12, kind: "COURSE", holdMinutes: 5, holdCooldownMinutes: 0, cancelCutoffMinutes: 0, waitlistCapacity: 100 };
+/** @type {import("./form.js").Field[]} */
+const SLOT_FIELDS = [
+  { name: "title", required: true, maxlength: 200 },
+  { name: "description", tag: "textarea", rows: 4, help: "campaignForm.descriptionHelp" },
+  { name: "timeZone", default: "UTC", list: "zones", autocomplete: "off", onset: () => null, read: readZone },
+  { name: "location", maxlength: 200 },
+  { name: "meetingUrl", type: "url", inputmode: "url", maxlength: 2000 },
+  { name: "resources", sent: "resourceIds", default: [], show: resourceField, read: readResources },
+  { name: "capacity", kind: "count", default: 12, required: true, min: 1 },
+  { name: "kind", kind: "choice", default: "COURSE", options: ["COURSE", "MEETING", "OTHER"] },
+  { name: "holdMinutes", kind: "duration", default: 5, required: true },
+  { name: "holdCooldownMinutes", kind: "duration", default: 0, required: true, ofNone: 1 },
+  { name: "reminderMinutes", kind: "duration", ofMail: true },
+  { name: "cancelCutoffMinutes", kind: "duration", default: 0, required: true, ofNone: DAY_MINUTES },
+  { name: "waitlistCapacity", kind: "count", default: 100, required: true },
+  { name: "waitlistOfferMinutes", kind: "duration" },
+  ...GROUP_LIMITS,
+  QUEUE_ONLY,
+  { name: "choiceGroup", maxlength: 100 },
+  { name: "isDraft", sent: "draft", kind: "check", default: true },
+  { name: "allowPast", kind: "check", default: false },
+];
+
+/** What is of one course alone, so that the next one does not begin with it. */
+const OWN = ["title", "description", "location", "meetingUrl", "resources", "choiceGroup"];
 
 /**
  * Return the form of a slot, or of a new one, which begins with the values of the one before: courses of a term differ in little.
- * @param {any} slot or null
- * @param {string} zone
- * @param {Record<string, any> | null} [before]
+ * @param {any} slot or null @param {string} timeZone @param {Record<string, any> | null} [before]
  */
-export function slotForm(slot, zone, before = null) {
+export function slotForm(slot, timeZone, before = null) {
   loadResources();
   loadHolidayLists();
-  return new Form("slotForm", slotValues(slot, zone, before));
-}
-
-/** @param {any} slot or null @param {string} zone @param {Record<string, any> | null} [before] */
-function slotValues(slot, zone, before = null) {
   const isCourse = slot?.meetings.length > 1;
-  return {
-    ...DEFAULTS,
-    ...slot,
+  const rowOf = (/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, timeZone), endTime: toLocal(each.endTime, timeZone), original: each });
+  return new Form("slotForm", {
     form: isCourse ? "course" : "once",
-    timeZone: zone,
-    startTime: toLocal(slot?.startTime, zone),
-    endTime: toLocal(slot?.endTime, zone),
+    timeZone,
+    startTime: toLocal(slot?.startTime, timeZone),
+    endTime: toLocal(slot?.endTime, timeZone),
     first: "",
     last: "",
     weekly: [newWeekly()],
     interval: "1",
     holidays: [],
-    holidayListId: "",
-    extra: isCourse
-      ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, zone), endTime: toLocal(each.endTime, zone), original: each }))
-      : [],
-    resourceText: "",
-    ...Form.limitValues(slot?.groupLimits),
-    isQueueOnly: slot?.admission === "QUEUE_ONLY",
-    isDraft: true,
+    extra: isCourse ? slot.meetings.map(rowOf) : [],
     scope: "THIS",
-    allowPast: false,
-    ...(before && {
-      ...JSON.parse(JSON.stringify(before)),
-      title: "",
-      description: "",
-      location: "",
-      meetingUrl: "",
-      resources: [],
-      choiceGroup: "",
-      isLikeBefore: true,
-    }),
-  };
+    ...(before && { ...Object.fromEntries(Object.entries(JSON.parse(JSON.stringify(before))).filter(([name]) => !OWN.includes(name))), isLikeBefore: true }),
+  }, SLOT_FIELDS, slot);
 }
 
 /** Return the fields. @param {Form} form @param {any} slot or null for a new one */
@@ -72,40 +71,39 @@ export function slotFields(form, slot) {
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
     slot?.seriesId && form.select("scope", scopes()),
-    form.field("title", { required: true, maxlength: 200 }),
+    form.show("title"),
     !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
     (isOver(form) || values.allowPast) && form.check("allowPast"),
-    h("div", { class: "columns" }, form.field("capacity", { ...COUNT, min: 1 }), form.limitOfEach()),
-    resourceField(form),
-    form.field("location", { maxlength: 200 }),
-    form.field("meetingUrl", { type: "url", inputmode: "url", maxlength: 2000 }),
-    !slot && form.check("isDraft"),
-    form.more(["description", "groupLimits", "isQueueOnly", "choiceGroup", "waitlistOfferMinutes", "reminderMinutes"], [
-      form.field("description", { tag: "textarea", rows: 4, help: t("campaignForm.descriptionHelp") }),
-      form.limits(),
-      h("div", { class: "columns" },
-        form.field("timeZone", { list: "zones", onset: () => null, autocomplete: "off" }),
-        form.select("kind", ["COURSE", "MEETING", "OTHER"].map((kind) => [kind, form.label(kind)]))),
-      h("datalist", { id: "zones" }, zones.map((/** @type {string} */ zone) => h("option", { value: zone }))),
-      h("div", { class: "columns" }, form.field("waitlistCapacity", COUNT), form.duration("waitlistOfferMinutes")),
-      h("div", { class: "columns" }, form.duration("cancelCutoffMinutes", DAY_MINUTES), form.duration("holdMinutes"), form.duration("holdCooldownMinutes", 1)),
-      site.sendsMail && form.duration("reminderMinutes"),
-      !slot && form.field("choiceGroup", { maxlength: 100 }),
-      form.check("isQueueOnly", { help: t("campaignForm.isQueueOnlyHelp") }),
-    ]),
+    form.show(["capacity", "groupLimitsEach"], "resources", "location", "meetingUrl", !slot && "isDraft"),
+    form.more(
+      "description",
+      "groupLimits",
+      ["timeZone", "kind"],
+      ["waitlistCapacity", "waitlistOfferMinutes"],
+      ["cancelCutoffMinutes", "holdMinutes", "holdCooldownMinutes"],
+      "reminderMinutes",
+      !slot && "choiceGroup",
+      "isQueueOnly",
+    ),
+    h("datalist", { id: "zones" }, zones.map((/** @type {string} */ zone) => h("option", { value: zone }))),
   ];
 }
 
-/** Return the zone of the times, UTC while its name is being typed. @param {Form} form @returns {string} */
-function zoneOf({ values }) {
-  return isZone(values.timeZone) ? values.timeZone : "UTC";
+/** @param {Form} form @param {any} field */
+function readZone(form, { name }) {
+  return isZone(form.values[name]) ? form.values[name] : form.fail(name, t("slotForm.unknownZone"));
+}
+
+/** @param {Form} form @param {any} field */
+function readResources(form, { name }) {
+  if (form.text("resourceText")) form.fail(name, t("slotForm.resourceOpen"));
+  return form.values[name].map((/** @type {any} */ each) => each.id);
 }
 
 /** Whether a slot is over, the first of a series or all meetings of a course, so that somebody has to say that this is intended. @param {Form} form */
 function isOver(form) {
-  const { values } = form;
-  const zone = zoneOf(form);
+  const { values, zone } = form;
   if (values.form !== "course") return isPast(values.endTime, zone);
   const ends = [values.last && `${values.last}T23:59`, ...values.extra.map((/** @type {any} */ row) => row.endTime)];
   return ends.some(Boolean) && ends.filter(Boolean).every((local) => isPast(local, zone));
@@ -118,8 +116,7 @@ export function scopes() {
 
 /** @param {Form} form @param {any} slot */
 function times(form, slot) {
-  const { values } = form;
-  const zone = zoneOf(form);
+  const { values, zone } = form;
   const help = zoneHelp(zone);
   if (values.form === "course") {
     return [
@@ -192,10 +189,9 @@ function weekday(index) {
 
 /** Return the input of `updateSlot`: only what was changed, as other slots of the series may differ in the rest. @param {Form} form @param {any} slot */
 export function changedSlot(form, slot) {
-  const { choiceGroup: _, ...all } = slotFacts(form);
-  const before = /** @type {Record<string, any>} */ (slotFacts(new Form("slotForm", slotValues(slot, slot.timeZone))));
-  const facts = Object.fromEntries(Object.entries(all).filter(([name, value]) => !isSame(value, before[name])));
-  const when = form.values.form === "course" ? changedCourse(form, slot) : changedTimes(form, slot, zoneOf(form));
+  const before = new Form("slotForm", { timeZone: slot.timeZone }, SLOT_FIELDS, slot).input();
+  const facts = Object.fromEntries(Object.entries(form.input()).filter(([name, value]) => !isSame(value, before[name])));
+  const when = form.values.form === "course" ? changedCourse(form, slot) : changedTimes(form, slot, form.zone);
   return { slotId: slot.id, ...facts, ...when, scope: form.values.scope, allowPast: form.values.allowPast };
 }
 
@@ -212,8 +208,8 @@ export function changedTimes(form, slot, zone) {
 
 /** Return the input of `createSlot`. @param {Form} form @param {string} campaignId */
 export function newSlot(form, campaignId) {
-  const zone = zoneOf(form);
-  const facts = { ...slotFacts(form), campaignId, draft: form.values.isDraft, allowPast: form.values.allowPast };
+  const { zone } = form;
+  const facts = { ...form.input(), campaignId };
   if (form.values.form === "course") return { ...facts, timetable: timetable(form) };
   return { ...facts, startTime: form.instant("startTime", zone), endTime: form.instant("endTime", zone) };
 }
@@ -221,36 +217,10 @@ export function newSlot(form, campaignId) {
 /** Return the rule of a weekly series until the end of its last day. @param {Form} form */
 export function weeklyRule(form) {
   const { last, interval } = form.values;
-  const zone = zoneOf(form);
+  const { zone } = form;
   if (!last) return form.missing("last");
   const until = fromLocal(`${last}T23:59`, zone) ?? fromLocal(`${last}T12:00`, zone) ?? "";
   return `FREQ=WEEKLY;INTERVAL=${interval};UNTIL=${until.slice(0, 19).replace(/[-:]/g, "")}Z`;
-}
-
-/** @param {Form} form */
-function slotFacts(form) {
-  const { values } = form;
-  if (!isZone(values.timeZone)) form.fail("timeZone", t("slotForm.unknownZone"));
-  if (values.resourceText.trim()) form.fail("resources", t("slotForm.resourceOpen"));
-  return {
-    title: form.text("title", true),
-    description: form.text("description"),
-    timeZone: values.timeZone,
-    location: form.text("location"),
-    meetingUrl: form.text("meetingUrl"),
-    resourceIds: values.resources.map((/** @type {any} */ each) => each.id),
-    capacity: form.integer("capacity"),
-    kind: values.kind,
-    holdMinutes: form.integer("holdMinutes"),
-    holdCooldownMinutes: form.integer("holdCooldownMinutes"),
-    reminderMinutes: form.integer("reminderMinutes", false),
-    cancelCutoffMinutes: form.integer("cancelCutoffMinutes"),
-    waitlistCapacity: form.integer("waitlistCapacity"),
-    waitlistOfferMinutes: form.integer("waitlistOfferMinutes", false),
-    groupLimits: form.groupLimits(),
-    admission: values.isQueueOnly ? "QUEUE_ONLY" : "ANY",
-    choiceGroup: form.text("choiceGroup"),
-  };
 }
 
 /** Return how long a weekly meeting takes, in ms; one that ends before it begins ends on the next day. @param {{startTime: string, endTime: string}} row */
@@ -274,7 +244,7 @@ function timetable(form) {
 function changedCourse(form, slot) {
   const extra = extraMeetings(form);
   if (isSame(extra, slot.meetings)) return {};
-  return extra.length ? { timetable: timetableOf(extra, zoneOf(form)) } : form.missing("extra");
+  return extra.length ? { timetable: timetableOf(extra, form.zone) } : form.missing("extra");
 }
 
 /** Return a timetable of meetings that follow no rule. @param {any[]} extra @param {string} zone */
@@ -285,7 +255,7 @@ export function timetableOf(extra, zone) {
 
 /** @param {Form} form */
 function extraMeetings(form) {
-  const zone = zoneOf(form);
+  const { zone } = form;
   return form.values.extra.map((/** @type {any} */ row) => {
     const at = (/** @type {"startTime" | "endTime"} */ part) => {
       const original = row.original?.[part];

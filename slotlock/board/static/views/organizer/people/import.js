@@ -3,7 +3,7 @@
 import { codeOf, me } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { askOnce, button, icon, notice, section } from "../../../parts.js";
-import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
+import { commas, dayOf, deviceZone, errorText, number, t } from "../../../text.js";
 import { post } from "../files.js";
 import { answer, why } from "../forms/actions.js";
 import { similarGroups } from "../parts.js";
@@ -138,7 +138,7 @@ export function openImport() {
         report.leavers.map((/** @type {any} */ each) => h(
           "li",
           { "data-key": each.userId },
-          about(userLink({ id: each.userId }, h("strong", null, each.name)), [each.email, each.groups.join(", ")]),
+          about(userLink({ id: each.userId }, h("strong", null, each.name)), [each.email, commas(each.groups)]),
         )),
       ),
       !report.dryRun && askOnce(
@@ -162,10 +162,10 @@ export function openImport() {
           h(
             "p",
             null,
-            h("strong", null, t("people.lines", { count, lines: lines.join(", ") }), more > 0 && t("people.moreLines", { count: more })),
+            h("strong", null, t("people.lines", { count, lines: commas(lines) }), more > 0 && t("people.moreLines", { count: more })),
             header && ` · ${header}`,
             h("br"),
-            t(`import.${code}`, values, message),
+            t(`import.${code}`, { ...values, count: values?.cells }, message),
           ),
         );
       })),
@@ -185,7 +185,7 @@ export function openImport() {
           h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations")),
         ),
       counts(),
-      ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: ignoredColumns.join(", ") })),
+      ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: commas(ignoredColumns) })),
       similarGroups(report.similarGroups),
       selfRegistered.length > 0 && registeredPart(),
       leavers.length > 0 && leaversPart(),

@@ -1,16 +1,18 @@
 // @ts-check
 /** Links with which people set their first password. */
-import { codeOf, me, onSession } from "../../../client.js";
+import { codeOf, me, onSession, run } from "../../../client.js";
 import { site } from "../../../page.js";
 import { h, list, redraw } from "../../../kernel.js";
-import { button, checkbox, field, notice } from "../../../parts.js";
-import { dayOf, deviceZone, errorText, number, t } from "../../../text.js";
+import { button, checkbox, field, notice, saveFile } from "../../../parts.js";
+import { errorText, number, t } from "../../../text.js";
 import { post, readCsv, saveCsv } from "../files.js";
-import { about, back, copied, copyButton, invitationLink, messageOf } from "./parts.js";
+import { about, back, codePage, copied, copyButton, invitationLink, messageOf, validUntil } from "./parts.js";
 import { mailProgress } from "./progress.js";
 
 /** The links that were created last: nobody can read them a second time. @type {Record<string, string>[] | null} */
 let invitations = null;
+/** The same as a file, from which the server makes letters. */
+let file = "";
 onSession(() => {
   if (!me) invitations = null;
 });
@@ -20,6 +22,8 @@ export function openInvitations() {
   let groupError = "";
   let isSending = false;
   let wantsMail = true;
+  /** What the mail says. @type {{subject: string, text: string} | null} */
+  let mail = null;
   const progress = mailProgress();
   const byMail = () => Boolean(site.sendsMail) && wantsMail;
 
@@ -36,6 +40,7 @@ export function openInvitations() {
       const { ok, status, text } = await post(`/users/invitations?separator=comma&mail=${byMail()}${group && `&group=${encodeURIComponent(group)}`}`);
       if (ok) {
         invitations = readCsv(text);
+        file = text;
         progress.load();
       } else if (status === 400) groupError = messageOf(text);
       else error = messageOf(text);
@@ -52,9 +57,37 @@ export function openInvitations() {
       each.email || each.username,
       each.groups,
       invitationLink(each.token),
-      each.expires_at,
+      each.token,
+      validUntil(each.expires_at),
     ]);
-    saveCsv(`${t("people.invitationsFile")}.csv`, [["name", "login", "groups", "link", "expires"].map((each) => t(`csv.${each}`)), ...rows]);
+    saveCsv(`${t("people.invitationsFile")}.csv`, [["name", "login", "groups", "link", "code", "expires"].map((each) => t(`csv.${each}`)), ...rows]);
+  }
+
+  async function print() {
+    if (isSending) return;
+    isSending = true;
+    error = "";
+    redraw();
+    try {
+      const { ok, text, content } = await post(`/users/letters?page=${encodeURIComponent(`${codePage()}/`)}`, new Blob([file]));
+      if (ok) saveFile(`${t("people.lettersFile")}.pdf`, content);
+      else error = messageOf(text);
+    } catch (caught) {
+      error = errorText(codeOf(caught));
+    }
+    isSending = false;
+    redraw();
+  }
+
+  /** @param {any} event */
+  async function showMail({ target }) {
+    if (!target.open || mail) return;
+    try {
+      mail = (await run("mailPreviews", {})).mailPreviews.find((/** @type {any} */ each) => each.kind === "invitation");
+    } catch (caught) {
+      error = errorText(codeOf(caught));
+    }
+    redraw();
   }
 
   function links() {
@@ -66,10 +99,12 @@ export function openInvitations() {
       mailed > 0 && notice("yours", "tick", t("people.mailed", { count: mailed, shown: number(mailed) })),
       shown.length > 0 && [
         h("h2", null, t("people.linkCount", { count: shown.length, shown: number(shown.length) })),
-        notice("wait", "warning", t("people.linksOnce", { until: dayOf(shown[0].expires_at, deviceZone) }), button("", t("csv.save"), save)),
+        notice("wait", "warning", t("people.linksOnce", { until: validUntil(shown[0].expires_at) })),
+        h("p", { class: "row" }, button("", t("people.letters"), print), button("second", t("csv.save"), save)),
         list("ul", { class: "frame list" }, shown.map((each) => {
           const link = invitationLink(each.token);
-          const build = () => h("li", null, about(h("strong", null, each.name), [each.email || each.username, each.groups]), copyButton(link, each.name));
+          const facts = [each.email || each.username, each.groups, each.token];
+          const build = () => h("li", null, about(h("strong", null, each.name), facts), copyButton(link, each.name));
           return { key: link, signature: String(copied === link), build };
         })),
       ],
@@ -87,6 +122,12 @@ export function openInvitations() {
         { class: "sheet stack", onsubmit: submit, novalidate: true },
         field("group", t("people.onlyGroup"), { autocomplete: "off" }, groupError),
         site.sendsMail && checkbox("check", t("people.byMail"), { checked: wantsMail }, (isChecked) => (wantsMail = isChecked)),
+        byMail() && h(
+          "details",
+          { ontoggle: showMail },
+          h("summary", null, t("people.mailPreview")),
+          mail && h("div", { class: "stack" }, h("p", null, h("strong", null, mail.subject)), h("p", { class: "text" }, mail.text)),
+        ),
         h(
           "p",
           null,

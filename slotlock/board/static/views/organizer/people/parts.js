@@ -2,7 +2,11 @@
 /** Parts of the views of people: links to copy, tags, what a failed request says. */
 import { h, redraw } from "../../../kernel.js";
 import { button, icon, whose } from "../../../parts.js";
-import { t } from "../../../text.js";
+import { dayOf, deviceZone, t } from "../../../text.js";
+import { DAY_MS } from "../forms/localtime.js";
+
+/** What was done on the page of a person who is gone, for the list of people. */
+export const news = { text: "" };
 
 /** Return the way back to the list. */
 export function back() {
@@ -38,6 +42,14 @@ export function hasSignedIn(user) {
 /** Return the link that a person opens. @param {string} token */
 export function invitationLink(token) {
   return `${location.origin}/board#/invitation/${token}`;
+}
+
+/** The address of the page where a code is typed. */
+export const codePage = () => `${location.origin}/board#/code`;
+
+/** Return until when an invitation is valid: its last whole day. @param {string} expiresAt */
+export function validUntil(expiresAt) {
+  return dayOf(new Date(Date.parse(expiresAt) - DAY_MS), deviceZone);
 }
 
 /** Return a link to copy. @param {string} label @param {string} link @param {string} note */

@@ -5,17 +5,20 @@ import { codeOf, me, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { askOnce, bones, button, failure, icon, notice } from "../../../parts.js";
 import { opening } from "../../../slotstate.js";
-import { dayOf, deviceZone, t } from "../../../text.js";
+import { dayOf, deviceZone, sentences, t } from "../../../text.js";
 import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
+import { groupField, groupsIn } from "../forms/groups.js";
 import { similarGroups } from "../parts.js";
-import { back, hasSignedIn, invitationLink, linkField, personTags } from "./parts.js";
+import { booked } from "./booked.js";
+import { back, codePage, hasSignedIn, invitationLink, linkField, news, personTags } from "./parts.js";
 
 const ROLES = ["MEMBER", "ORGANIZER", "ADMIN"];
 
-/** @param {string} userId "" for a new person */
-export function openPerson(userId) {
+/** @param {string} part "" for a new person, or an id, with "/give/" and a campaign to give a place in it */
+export function openPerson(part) {
+  const [userId, , campaignId = ""] = part.split("/");
   /** @type {any} */
   let user = userId ? null : { id: "", name: "", role: "MEMBER", groups: [] };
   let error = "";
@@ -26,6 +29,8 @@ export function openPerson(userId) {
   /** The invitation of a person, or of the one who was just created. @type {any} */
   let invitation = null;
   const actions = new Actions();
+  /** @type {ReturnType<typeof booked> | null} */
+  let places = null;
   const isAdmin = () => me?.role === "ADMIN";
 
   async function load() {
@@ -33,6 +38,7 @@ export function openPerson(userId) {
       const { node } = await run("user", { id: userId });
       user = node?.id ? node : null;
       form ??= user && formOf(user);
+      places ??= user && !user.erased && booked(user, campaignId);
       error = user ? "" : "USER_NOT_FOUND";
     } catch (caught) {
       error = codeOf(caught);
@@ -65,8 +71,17 @@ export function openPerson(userId) {
   };
   const mailed = () => t("people.mailedTo", { email: user.email });
 
+  /** Ask by the name, and say which places others get. */
+  function eraseQuestion() {
+    const titles = (places?.next() ?? []).filter((each) => each.slot.status !== "CANCELLED").map((each) => each.slot.title);
+    const frees = titles.length > 0 && t("people.eraseFrees", { count: titles.length, titles: titles.join(", ") });
+    return [t("people.eraseAsk", { name: user.name }), frees].filter(Boolean).join(" ");
+  }
+
   async function erase() {
-    if (await actions.run("erase", "eraseUser", { id: user.id })) go("#/people");
+    news.text = t("people.erasedOne", user);
+    if (await actions.run("erase", "eraseUser", { id: user.id }, news.text)) go("#/people");
+    else news.text = "";
   }
 
   async function ban() {
@@ -89,7 +104,7 @@ export function openPerson(userId) {
     done = {};
     const name = form.text("name") ?? "";
     const login = form.text("login") ?? "";
-    const groups = form.values.groups.split(/[,;]/).map((/** @type {string} */ each) => each.trim()).filter(Boolean);
+    const groups = groupsIn(form.values.groups);
     const { role } = form.values;
     const address = login.includes("@") ? { email: login } : { username: login };
     if (!user.id) {
@@ -143,7 +158,7 @@ export function openPerson(userId) {
           readonly: isLoginFixed,
           help: isLoginFixed && t(user.id === me?.id ? "people.loginSelf" : "people.loginByAdmin"),
         }),
-        form.field("groups", { autocomplete: "off" }),
+        groupField(form, "groups"),
         isAdmin() && form.select("role", ROLES.map((role) => [role, t(`role.${role}`)])),
       ),
     ], { submit: t(user.id ? "form.save" : "people.create"), onsubmit: save, more: outcome("save") });
@@ -169,7 +184,11 @@ export function openPerson(userId) {
     return linkField(
       t("people.linkFor", { name: invitation.user.name }),
       invitationLink(invitation.invitationToken),
-      [t("people.linkUntil", { until }), invitation.isMailed && t("people.linkMailed")].filter(Boolean).join(" "),
+      sentences([
+        t("people.linkUntil", { until }),
+        t("people.codeIs", { address: codePage(), code: invitation.invitationToken }),
+        invitation.isMailed && t("people.linkMailed"),
+      ]),
     );
   }
 
@@ -235,7 +254,7 @@ export function openPerson(userId) {
       h("div", { class: "top" }, h("h1", null, user.name), h("p", { class: "row" }, personTags(user))),
       user.emailUndeliverableSince && notice("stop", "warning", t("people.undeliverableSince", { day: dayOf(user.emailUndeliverableSince, deviceZone) })),
       similarGroups(user.similarGroups),
-      site.sendsMail && h("p", null, h("a", { href: `#/mail/${user.id}` }, t("people.mails"))),
+      places?.render(),
       mayChange
         ? [
             user.selfRegistered ? registeredPart() : accountPart(),
@@ -247,7 +266,7 @@ export function openPerson(userId) {
               askOnce(
                 `erase ${user.id}`,
                 "final",
-                { label: t("people.erase"), question: t("people.eraseAsk", { name: user.name }), yes: t("people.eraseYes"), no: t("form.back") },
+                { label: t("people.erase"), question: eraseQuestion(), yes: t("people.eraseYes"), no: t("form.back") },
                 erase,
               ),
             ),
@@ -256,7 +275,7 @@ export function openPerson(userId) {
     ];
   }
 
-  return { title: () => user?.name || t("people.new"), render };
+  return { title: () => user?.name || t("people.new"), render, leave: () => places?.leave() };
 }
 
 /** @param {any} user */

@@ -1,0 +1,95 @@
+"""`POST /users/letters`: what `POST /users/invitations` returned, as letters to print.
+
+It creates nothing, so that the same letters can be printed again, or class by class.
+"""
+
+import json
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from slotlock.api.endpoints.callers import recheck_organizer
+from slotlock.api.endpoints.downloads import content_disposition
+from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
+from slotlock.api.endpoints.user_file_endpoints import CSV_MEDIA_TYPE, OTHER_CSV_MEDIA_TYPES
+from slotlock.api.exports.export_builder import ExportBuilder, ExportBusy, ExportFile
+from slotlock.api.exports.letters import (
+    MAX_LETTERS,
+    InvalidInvitationsError,
+    read_invitations,
+)
+from slotlock.auth.container import Auth
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.context import SiteSettings
+from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
+from slotlock.infrastructure.mail.mail_texts import language_of
+from slotlock.infrastructure.request_deadline import untimed
+
+MAX_BODY_BYTES = 2_000_000
+_PAGE = re.compile(r"https?://[^\s/]+/\S{0,400}")
+NO_PAGE = (
+    "`page` is the address of the page for codes, to whose end a code is added. By default it is "
+    "that of the board below SLOTLOCK_PUBLIC_URL."
+)
+
+
+class Letters:
+    """Letters of the site, in its language, or else in that of the organizer."""
+
+    def __init__(
+        self, site: SiteSettings, locale: str | None, time_zone: str, builder: ExportBuilder
+    ) -> None:
+        self._site = site
+        self._locale = locale
+        self._time_zone = time_zone
+        self._builder = builder
+
+    async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
+        """Build the letters for the lines of the body that have a token, and send them."""
+        default = f"{self._site.board_url}#/code/" if self._site.board_url else ""
+        page = query_params(request, "page").get("page", default)
+        if not _PAGE.fullmatch(page):
+            raise HttpError(400, NO_PAGE)
+        check_declared_body(request.headers, CSV_MEDIA_TYPE, *OTHER_CSV_MEDIA_TYPES)
+        with untimed():
+            body = await receive_body(request.receive, MAX_BODY_BYTES)
+        organizer = await recheck_organizer(auth, organizer)
+        try:
+            count = len(read_invitations(body))
+        except InvalidInvitationsError as error:
+            raise HttpError(422, str(error), code="INVALID_FILE") from None
+        if count > MAX_LETTERS:
+            text = f"One PDF has at most {MAX_LETTERS} letters. Send the classes one by one."
+            raise HttpError(413, text, code=ErrorCode.LIMIT_EXCEEDED)
+        sender = await auth.repositories.users.find_soon(organizer.user_id)
+        letters = {
+            "invitations": body.decode("utf-8-sig"),
+            "language": language_of(self._locale, sender.locale if sender else None),
+            "site": self._site.name,
+            "page": page,
+            "time_zone": self._time_zone,
+        }
+        with untimed():
+            outcome = await self._builder.build_letters(json.dumps(letters))
+        if isinstance(outcome, ExportBusy):
+            headers = {"Retry-After": str(outcome.retry_after_s)}
+            text = "Other exports are in progress. Please try again."
+            raise HttpError(503, text, headers, code="EXPORT_BUSY")
+        if not isinstance(outcome, ExportFile):
+            raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
+        file_name = f"letters-{auth.now():%Y-%m-%d}.pdf"
+        headers = {"Content-Disposition": content_disposition("", file_name)}
+        if outcome.has_missing_glyphs:
+            headers["X-Missing-Glyphs"] = "true"
+        with outcome.file as file:
+            return Response(file.read(), media_type="application/pdf", headers=headers)
+
+
+def letters_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, letters: Letters
+) -> OrganizerEndpoint:
+    """Create the endpoint of `POST /users/letters`."""
+    return OrganizerEndpoint(auth, rate_limits, letters.respond)

@@ -1,0 +1,154 @@
+"""An organizer answers on the telephone what somebody has, changes it and takes it back."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.support.board.pages import Board, Course, Student, shown
+from tests.support.clients.client import hours_from_now
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+VIEW = "people"
+
+
+async def user_page(board: Board, student: Student, part: str = "") -> Page:
+    """Open the page of a user as an admin."""
+    context = await board.context(await board.admin())
+    return await board.open(context, f"#/{VIEW}/{await student.fetch_user_id()}{part}")
+
+
+async def second_course(board: Board, first: Course, **fields: object) -> str:
+    """Add another course to the campaign of one."""
+    return await board.organizer.add_slot(campaignId=first.campaign_id, **fields)
+
+
+async def titles_of(student: Student) -> list[str]:
+    """Return the titles of what a student has booked."""
+    found = await student.execute("{ myBookings { nodes { status slot { title } } } }")
+    return sorted(each["slot"]["title"] for each in found["nodes"] if each["status"] != "CANCELLED")
+
+
+async def test_the_page_of_a_user_moves_takes_and_gives_places_and_takes_that_back(
+    board: Board,
+) -> None:
+    mia, chess = await board.student("Mia"), await board.course()
+    await second_course(board, chess, title="Robotics", capacity=5)
+    await mia.book_slot(chess.slot_id)
+    page = await user_page(board, mia)
+    places = page.locator('section[data-key="places"]')
+    await places.get_by_role("link", name="Chess").wait_for()
+
+    await places.get_by_role("button", name="Move").click()
+    await places.locator("#move-to").select_option(index=1)
+    await places.get_by_role("button", name="Move", exact=True).click()
+    await places.get_by_text("Now in Robotics").wait_for()
+    assert await titles_of(mia) == ["Robotics"]
+    await places.get_by_role("button", name="Undo").click()
+    await expect(places.get_by_text("Now in Robotics")).to_have_count(0)
+    assert await titles_of(mia) == ["Chess"]
+
+    await places.get_by_role("button", name="Take away").click()
+    await places.get_by_text("Chess: ").wait_for()
+    await places.get_by_role("button", name="Take it away").click()
+    await places.get_by_text("Place taken away").wait_for()
+    assert await titles_of(mia) == []
+    await places.get_by_role("button", name="Undo").click()
+    await expect(places.get_by_text("Place taken away")).to_have_count(0)
+    assert await titles_of(mia) == ["Chess"]
+
+    await places.get_by_role("button", name="Give a place").click()
+    campaign = places.locator("#campaign")
+    if await campaign.count():
+        await campaign.select_option(chess.campaign_id)
+    await places.locator("#move-to option", has_text="Robotics").wait_for(state="attached")
+    robotics = await places.locator("#move-to option", has_text="Robotics").get_attribute("value")
+    await places.locator("#move-to").select_option(robotics)
+    await places.get_by_role("button", name="Book", exact=False).click()
+    await places.locator("li").get_by_role("link", name="Robotics").wait_for()
+    assert await titles_of(mia) == ["Chess", "Robotics"]
+
+
+async def test_an_undo_that_comes_too_late_says_why_and_changes_nothing(board: Board) -> None:
+    mia, ben, chess = await board.student("Mia"), await board.student("Ben"), await board.course()
+    solo = await second_course(board, chess, title="Solo", capacity=1)
+    await mia.book_slot(solo)
+    context = await board.context(await board.admin())
+    page = await board.open(context, f"#/course/{solo}")
+    roster = page.locator('section[data-key="roster"]')
+    await roster.get_by_role("button", name="Move: Mia").click()
+    await roster.locator("#move-to").select_option(chess.slot_id)
+    await roster.get_by_role("button", name="Move", exact=True).click()
+    row = roster.locator("li", has_text="Mia")
+    await row.get_by_text("Now in Chess").wait_for()
+    await ben.book_slot(solo)
+    await roster.locator("li", has_text="Ben").wait_for()
+    await row.get_by_role("button", name="Undo: Mia").click()
+    await row.get_by_text("All places are taken").wait_for()
+    assert (await titles_of(mia), await titles_of(ben)) == (["Chess"], ["Solo"])
+    # The name leads to the page of the user.
+    await row.get_by_role("link", name="Mia").click()
+    await page.get_by_role("heading", name="Mia").wait_for()
+
+
+async def test_somebody_who_was_taken_off_a_list_comes_back_at_its_end(board: Board) -> None:
+    mia, ben, chess = (
+        await board.student("Mia"),
+        await board.student("Ben"),
+        await board.course(capacity=1),
+    )
+    await board.organizer.book_slot(chess.slot_id)
+    for each in (mia, ben):
+        await each.join(chess.slot_id)
+    page = await user_page(board, mia)
+    line = page.locator('section[data-key="waiting"]')
+    await line.get_by_text("1. Chess").wait_for()
+    await line.get_by_role("button", name="Take off the list").click()
+    await line.get_by_role("group").get_by_role("button", name="Take off the list").click()
+    await line.get_by_role("button", name="Put back at the end of the list").click()
+    await line.get_by_text("2. Chess").wait_for()
+
+
+async def test_an_erasure_names_the_place_that_becomes_free_and_is_confirmed(board: Board) -> None:
+    mia, chess = await board.student("Mia"), await board.course(title="Escape Room")
+    await mia.book_slot(chess.slot_id)
+    page = await user_page(board, mia)
+    await page.get_by_role("link", name="Escape Room").wait_for()
+    await page.get_by_role("button", name="Erase the account").click()
+    await shown(page, "1 place becomes free: Escape Room.").wait_for()
+    await page.get_by_role("button", name="Erase for ever").click()
+    await shown(page, "Mia is erased.").wait_for()
+
+
+async def test_the_history_of_a_course_has_words_for_what_changed(board: Board) -> None:
+    mia, chess = await board.student("Mia"), await board.course()
+    meetings = [
+        {"startTime": hours_from_now(30 + each), "endTime": hours_from_now(31 + each)}
+        for each in (0, 24)
+    ]
+    day = dict.fromkeys(("first", "last"), meetings[0]["startTime"][:10])
+    choir = await board.organizer.add_slot(
+        campaignId=chess.campaign_id,
+        title="Choir",
+        capacity=3,
+        startTime=None,
+        endTime=None,
+        timetable={**day, "extra": meetings},
+    )
+    later = [meetings[0], {"startTime": hours_from_now(60), "endTime": hours_from_now(61)}]
+    await board.organizer.update_slot(choir, timetable={**day, "extra": later}, kind="COURSE")
+    booking = (await mia.book_slot(chess.slot_id))["booking"]["id"]
+    await board.organizer.move(booking, choir)
+    page = await board.open(await board.context(await board.admin()), f"#/course/{choir}")
+    history = page.locator('section[data-key="history"]')
+    await history.get_by_role("button", name="Show").click()
+    await history.get_by_text("Moved from Chess · Mia").wait_for()
+    changed = history.locator("li", has_text="Meetings: ")
+    await expect(changed).to_contain_text("→")
+    # ISO times, names of fields and values of the API are for programs.
+    for raw in ("T0", "Z/", "startTime", "COURSE", "PUBLISHED", "status"):
+        await expect(history).not_to_contain_text(raw)
+    await page.goto(f"{board.app.url}/board#/{VIEW}/{await mia.fetch_user_id()}")
+    history = page.locator('section[data-key="history"]')
+    await history.get_by_role("button", name="Show").click()
+    await history.get_by_text("Moved from Chess to Choir").wait_for()
+    assert await history.locator("li").count() == 2
