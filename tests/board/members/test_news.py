@@ -131,7 +131,7 @@ async def test_an_organizer_enters_why_a_course_is_cancelled(board: Board) -> No
     page = await board.open(await board.context(colleague), f"#/course/{course.slot_id}")
     await page.get_by_role("button", name="Cancel the course").click()
     await page.get_by_label("Reason").fill(REASON)
-    await page.get_by_role("button", name="It does not take place").click()
+    await page.get_by_role("button", name="Yes, cancel the course").click()
     await shown(page, f"Does not take place: {REASON}").wait_for()
     await page.get_by_role("button", name="Show").click()
     await expect(page.locator("ol.log")).to_contain_text(f"→ {REASON}")
