@@ -295,4 +295,5 @@ def site_of(settings: Settings, *, development: bool) -> SiteSettings:
         settings.require_verified_email,
         settings.webhook_private_addresses,
         board_url(settings, development=development) or "",
+        settings.time_zone,
     )

@@ -54,6 +54,7 @@ class SiteSettings:
     require_verified_email: bool = False
     webhook_private_addresses: bool = False
     board_url: str = ""
+    time_zone: str = "UTC"
 
 
 DEFAULT_SITE = SiteSettings()

@@ -12,6 +12,7 @@ from slotlock.auth.password_policy.rules import (
 )
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import Registration
+from slotlock.graphql.core.scalars import TimeZone
 
 
 @strawberry.type(description="A provider at which users sign in, such as the school.")
@@ -59,6 +60,9 @@ class Site:
     logs_errors: bool = field(
         description="Whether the log takes errors of the board, which sends them only then."
     )
+    time_zone: TimeZone = field(
+        description="The time zone of times that are about no slot; UTC by default."
+    )
 
 
 @strawberry.type
@@ -85,6 +89,7 @@ class SiteQueries:
             imprint_url=site.imprint_url,
             privacy_url=site.privacy_url,
             logs_errors=site.logs_errors,
+            time_zone=TimeZone(site.time_zone),
         )
 
     @field(

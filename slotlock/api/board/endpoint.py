@@ -146,6 +146,7 @@ def board_routes(
         "privacyUrl": site.privacy_url,
         "developersUrl": site.developers_url,
         "logsErrors": site.logs_errors,
+        "timeZone": site.time_zone,
     }
     page_text = (BOARD_DIR / "board.html").read_text()
     page_text = page_text.replace("{{version}}", version)

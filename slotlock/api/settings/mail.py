@@ -88,7 +88,7 @@ class MailSettings:
         default="UTC",
         check=_check_time_zone,
         description="The time zone of the site, as `Europe/Berlin`: that of the quiet hours, and "
-        "of the times in mails that are about no slot. Slots have their own.",
+        "of the times in mails and on the board that are about no slot. Slots have their own.",
     )
     mail_rate: int = setting(
         default=3000,

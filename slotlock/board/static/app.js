@@ -124,6 +124,24 @@ async function show() {
   }
 }
 
+/** The addresses that led here, each with how far it was scrolled. @type {Array<{address: string, y: number}>} */
+const trail = [{ address: location.hash, y: 0 }];
+/** How far to scroll once the page is long enough, unless the person does something before. */
+let wantedY = 0;
+
+/** Note where somebody goes on, or back to. */
+function noteStep() {
+  trail[trail.length - 1].y = scrollY;
+  if (trail[trail.length - 2]?.address === location.hash) trail.pop();
+  else trail.push({ address: location.hash, y: 0 });
+  wantedY = trail[trail.length - 1].y;
+}
+
+function scrollBack() {
+  if (wantedY) scrollTo(0, wantedY);
+  if (scrollY >= wantedY - 1) wantedY = 0;
+}
+
 /** Load the page anew for other files, or say that there is no network. @param {unknown} error @returns {Promise<() => View>} */
 async function missing(error) {
   const page = await fetch("/board", { cache: "no-cache" }).then((response) => response.text(), () => "");
@@ -147,6 +165,7 @@ function drawPage() {
     h("p", { id: "status", class: "vh", role: "status", "data-own": true }),
   ]);
   if (focused && !focused.isConnected) focusNear(places);
+  scrollBack();
 }
 
 /** Say who is signed in here now, if that is not whom the page shows, and ask who goes on. */
@@ -250,7 +269,11 @@ async function start() {
   showScheme();
   addEventListener("error", (event) => report(event.error));
   addEventListener("unhandledrejection", (event) => report(event.reason));
-  addEventListener("hashchange", show);
+  addEventListener("hashchange", () => {
+    noteStep();
+    show();
+  });
+  for (const event of ["pointerdown", "wheel", "keydown"]) addEventListener(event, () => (wantedY = 0), { passive: true });
   onSession(redraw);
   onConnection(redraw);
   const resumed = resumeSession();

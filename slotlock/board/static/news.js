@@ -2,23 +2,24 @@
 /** What others did to one's places: shown until it is hidden, said once, and named in the title of the page. */
 import { h, redraw } from "./kernel.js";
 import { go, say } from "./page.js";
-import { button, notice } from "./parts.js";
+import { button, hidden, icon, notice } from "./parts.js";
 import { readAll } from "./store.js";
 import { t, timeOf } from "./text.js";
 
 const MAX_NEWS = 3;
-/** How news look, by what happened. @type {Record<string, ["" | "wait" | "stop" | "yours", string]>} */
+/** How news look, by what happened. @type {Record<string, "yours" | "wait" | "stop">} */
 const LOOKS = {
-  BOOKED: ["yours", "tick"],
-  PROMOTED: ["yours", "tick"],
-  OFFERED: ["wait", "clock"],
-  MOVED: ["yours", "swap"],
-  SLOT_EDITED: ["wait", "clock"],
-  CANCELLED: ["stop", "warning"],
-  SLOT_CANCELLED: ["stop", "warning"],
+  BOOKED: "yours",
+  PROMOTED: "yours",
+  MOVED: "yours",
+  OFFERED: "wait",
+  SLOT_EDITED: "wait",
+  CANCELLED: "stop",
+  SLOT_CANCELLED: "stop",
 };
+const NEWS_ICONS = { yours: "tick", wait: "clock", stop: "warning" };
 
-/** @typedef {{slot: any, kind: string, time?: string, free?: number}} Item */
+/** @typedef {{slot: any, look: "yours" | "wait" | "stop", text: string, free: string}} Item */
 /** The newest is the first. @type {Item[]} */
 let news = [];
 
@@ -27,30 +28,21 @@ export async function tellNews({ action, booking: { slot, heldUntil } }) {
   const own = action === "WAITLIST_LEFT" ? "CANCELLED" : action;
   const kind = slot.status === "CANCELLED" ? "SLOT_CANCELLED" : own;
   if (!LOOKS[kind]) return;
+  const title = t(`news.${kind}`, { title: slot.title, time: heldUntil && timeOf(heldUntil, slot.timeZone) });
   /** @type {Item} */
-  const item = { slot, kind, time: heldUntil && timeOf(heldUntil, slot.timeZone) };
+  const item = { slot, look: LOOKS[kind], text: title + (slot.cancelReason ? t("whose", { name: slot.cancelReason }) : ""), free: "" };
   news = [item, ...news.filter((each) => each.slot.id !== slot.id)].slice(0, MAX_NEWS);
   redraw();
-  if (kind === "SLOT_CANCELLED" && slot.campaign) item.free = await countFree(slot.campaign.id).catch(() => 0);
-  say([textOf(item), freeOf(item)].filter(Boolean).join(". "), slot.id);
+  if (kind === "SLOT_CANCELLED" && slot.campaign) item.free = await freeCourses(slot.campaign.id).catch(() => "");
+  say([item.text, item.free].filter(Boolean).join(". "), slot.id);
   redraw();
 }
 
-/** Return how many courses of a campaign one could book now. @param {string} campaign */
-async function countFree(campaign) {
+/** Say how many courses of a campaign one could book now. @param {string} campaign */
+async function freeCourses(campaign) {
   const slots = await readAll("slotsOfCampaign", { campaign }, "slots");
-  return (slots ?? []).filter((each) => each.remaining > 0 && !each.myEligibility?.refusal).length;
-}
-
-/** @param {Item} item */
-function textOf({ slot, kind, time }) {
-  const text = t(`news.${kind}`, { title: slot.title, time });
-  return slot.cancelReason ? text + t("whose", { name: slot.cancelReason }) : text;
-}
-
-/** @param {Item} item */
-function freeOf({ free }) {
-  return free ? t("news.free", { count: free }) : "";
+  const count = (slots ?? []).filter((each) => each.remaining > 0 && !each.myEligibility?.refusal).length;
+  return count ? t("news.free", { count }) : "";
 }
 
 /** Hide news. @param {Item} [item] or all */
@@ -61,20 +53,20 @@ export function hideNews(item) {
 
 /** Return the newest, for the title of the page. */
 export function newestNews() {
-  return news[0] && textOf(news[0]);
+  return news[0]?.text;
 }
 
 /** Return the news: below what is there, so that nothing moves under a thumb that books. */
 export function newsPanel() {
   const row = (/** @type {Item} */ item) => {
-    const [look, iconName] = LOOKS[item.kind];
     const see = () => {
       hideNews(item);
       go(`#/campaign/${item.slot.campaign.id}/free`);
     };
-    const text = [h("a", { href: `#/slot/${item.slot.id}` }, textOf(item)), item.free && [h("br"), freeOf(item)]];
-    const actions = [item.free && button("second", t("news.see"), see), button("plain", t("news.hide"), () => hideNews(item))];
-    return notice(look, iconName, text, actions);
+    return notice(item.look, NEWS_ICONS[item.look], [h("a", { href: `#/slot/${item.slot.id}` }, item.text), item.free && [h("br"), item.free]], [
+      button("plain", [icon("cross"), hidden(t("news.hide"))], () => hideNews(item)),
+      item.free && button("second", t("news.see"), see),
+    ]);
   };
-  return news.length > 0 && h("section", { class: "news", "data-key": "news", "aria-label": t("news.title") }, news.map(row));
+  return news.length > 0 && h("aside", { class: "news", "data-key": "news" }, news.map(row));
 }

@@ -1,8 +1,10 @@
 // @ts-check
 /** Parts that several views show: icons, the dashes of places, notices, fields. */
-import { lostAt } from "./client.js";
+import { lostAt, me } from "./client.js";
 import { h, redraw, svg } from "./kernel.js";
-import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, t, timeOf } from "./text.js";
+import { signInFirst } from "./page.js";
+import { isConnecting } from "./socket.js";
+import { LANGUAGES, chooseLanguage, deviceZone, errorText, language, schoolZone, t, timeOf, zoneText } from "./text.js";
 
 /** @type {Record<string, string>} Paths of 24 x 24. */
 const ICONS = {
@@ -204,16 +206,28 @@ export function bones(rows) {
   return h("ol", { class: "slots", "aria-hidden": "true" }, Array.from({ length: rows }, row));
 }
 
-/** Return the page of an error, with one action. @param {string} code @param {() => void} again @param {Record<string, any>} [variables] */
+/**
+ * Return the page of an error: what is not there, or not for this person, has other ways on than asking again.
+ * @param {string} code @param {() => void} again @param {Record<string, any>} [variables]
+ */
 export function failure(code, again, variables = {}) {
-  return notice("stop", "warning", [errorText(code, variables)], button("second", t("again"), again));
+  const ways = code.endsWith("_NOT_FOUND")
+    ? [!me && button("", t("tab.signin"), signInFirst), h("a", { class: "btn second", href: "#/" }, t("tab.courses"))]
+    : button("second", t("again"), again);
+  return notice("stop", "warning", [errorText(code, variables)], ways);
 }
 
 /** Return how current a list is: at one place, beside the title. @param {"live" | "reading" | "old"} state */
 export function freshness(state) {
-  if (lostAt) return h("p", { class: "live stale" }, t("live.lost", { time: timeOf(new Date(lostAt), deviceZone) }));
+  if (lostAt) return h("p", { class: "live stale" }, t("live.lost", { time: timeOf(new Date(lostAt), schoolZone) }));
   if (state === "live") return h("p", { class: "live" }, t("live.now"));
+  if (isConnecting()) return h("p", { class: "live stale" }, t("ready.connecting"));
   return h("p", { class: "live stale" }, t(state === "reading" ? "live.reading" : "live.old"));
+}
+
+/** Say in which zone times are, if it is not that of the device. @param {string} zone */
+export function zoneNote(zone) {
+  return zone !== deviceZone && h("p", { class: "soft span" }, zoneText(zone));
 }
 
 /** What is asked before it is done, by its id. */

@@ -3,7 +3,7 @@
 import { deciding, refused } from "./bookings.js";
 import { h } from "./kernel.js";
 import { newRefusal, shownState, stars } from "./slotstate.js";
-import { compareNames, dateKey, language, rhythmOf, timeOf } from "./text.js";
+import { compareNames, dateKey, dayOf, language, rhythmOf, timeOf } from "./text.js";
 
 /** Return where it is, and who leads it. @param {any} slot */
 export function whereOf(slot) {
@@ -36,12 +36,12 @@ export function slotRow(slot, context) {
       refused.get(slot.id)?.at,
       newRefusal(slot)?.at,
     ]),
-    build: () => rowElement(slot, shown),
+    build: () => rowElement(slot, shown, context.isOfAnyDay),
   };
 }
 
-/** @param {any} slot @param {import("./slotstate.js").Shown} shown */
-function rowElement(slot, shown) {
+/** @param {any} slot @param {import("./slotstate.js").Shown} shown @param {boolean} [isOfAnyDay] whether no heading says the day */
+function rowElement(slot, shown, isOfAnyDay) {
   const name = slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title;
   return h(
     "li",
@@ -57,6 +57,7 @@ function rowElement(slot, shown) {
       "div",
       { class: "what" },
       h("h3", null, h("a", { href: `#/slot/${slot.id}` }, name)),
+      isOfAnyDay && h("p", null, dayOf(slot.startTime, slot.timeZone)),
       rhythmOf(slot) && h("p", null, rhythmOf(slot)),
       h("p", null, whereOf(slot)),
     ),

@@ -17,9 +17,10 @@ const SHOWN_MS = 8000;
 /**
  * What a row shows. Its elements are only made if the row changes; `moment` is what time alone changes.
  * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any}} Shown
- * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, swapFrom?: string, own?: any}} Context
- * of the list: when it opens, how old it is, whether another action is the main one or the campaign is for others,
- * the id of a booking to move, and the only slot that is booked
+ * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, isOfAnyDay?: boolean,
+ *   swapFrom?: string, own?: any}} Context
+ * of the list: when it opens, how old it is, whether another action is the main one, the campaign is for others or no heading
+ * says the day, the id of a booking to move, and the only slot that is booked
  */
 
 /** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
@@ -87,7 +88,7 @@ function closedState(refusal) {
 function decidingState(slot, sent) {
   const text = () => {
     if (sent.isLost) return h("p", null, t("state.noConnection"));
-    return sent.position && h("p", null, h("b", null, t("state.position", { ordinal: ordinal(sent.position) })));
+    return h("p", null, h("b", null, sent.position ? t("state.position", { ordinal: ordinal(sent.position) }) : freeText(slot)));
   };
   const left = () => [freeDashes(slot), text()];
   const action = () => button("", [t("action.deciding"), title(slot)], () => {}, { "aria-disabled": "true" });
@@ -154,6 +155,12 @@ export function opening(at, zone) {
   return isNear ? shortOf(date, zone) : shortMomentOf(date, zone);
 }
 
+/** Say when something opens. @param {number} at @param {string} zone */
+export function opensText(at, zone) {
+  const isToday = dateKey(new Date(at), zone) === dateKey(new Date(now()), zone);
+  return isToday ? t("open.today", { time: timeOf(new Date(at), zone) }) : t("open.from", { time: opening(at, zone) });
+}
+
 const STARS = "slotlock.stars";
 
 /** Return the ids of the courses that were starred in this browser. @returns {Set<string>} */
@@ -184,23 +191,23 @@ function clashState(slot, refusal) {
   const other = refusal.otherBooking;
   const zone = other?.slot.timeZone ?? slot.timeZone;
   const text = () => t("state.clash", { title: other?.slot.title ?? "", time: shortOf(refusal.otherMeeting.startTime, zone) });
-  return swappedState("clash", slot, () => [icon("overlap"), text()], other && { id: other.id, title: other.slot.title });
+  return swappedState("clash", slot, () => h("p", null, icon("overlap"), text()), other && { id: other.id, title: other.slot.title });
 }
 
 /** @param {any} slot @param {any} own the slot of the one booking that is allowed @returns {Shown} */
 function limitState(slot, own) {
-  return swappedState("closed", slot, () => [icon("lock"), t("state.hasPlace", { title: own.title })], { id: own.myBooking.id, title: own.title });
+  const left = () => h("p", null, icon("lock"), t("state.hasPlace", { title: own.title }));
+  return swappedState("closed", slot, left, { id: own.myBooking.id, title: own.title });
 }
 
-/** @param {string} state @param {any} slot @param {() => any} why @param {{id: string, title: string} | null} booking to move here @returns {Shown} */
-function swappedState(state, slot, why, booking) {
-  const left = () => [h("p", null, why(), h("br"), h("span", { class: "soft" }, freeText(slot)))];
+/** @param {string} state @param {any} slot @param {() => any} left @param {{id: string, title: string} | null} booking to move here @returns {Shown} */
+function swappedState(state, slot, left, booking) {
   const action = () => button(
     "second",
     [icon("swap"), t("action.swap"), hidden(t("action.swapFor", { from: booking?.title ?? "", to: slot.title }))],
     () => booking && swap(slot, booking.id),
   );
-  return { state, left, ...(booking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && { action }) };
+  return { state, left: () => [left()], ...(booking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && { action }) };
 }
 
 /** Whether a reason not to book ends when this booking moves. @param {any} refusal @param {string} bookingId */
@@ -210,8 +217,8 @@ function isLifted(refusal, bookingId) {
 
 /** @param {any} slot @param {string} bookingId @returns {Shown} */
 function swapState(slot, bookingId) {
-  const left = () => [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))];
-  return { state: "open", left, action: () => button("second", [icon("swap"), t("action.swap"), title(slot)], () => swap(slot, bookingId)) };
+  const action = () => button("second", [icon("swap"), t("action.swap"), title(slot)], () => swap(slot, bookingId));
+  return { state: "open", left: () => [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))], action };
 }
 
 /** @param {any} slot @param {any} refusal @returns {Shown} */

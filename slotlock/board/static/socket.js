@@ -21,6 +21,7 @@ const wanted = new Map();
 /** @type {WebSocket | null} */
 let socket = null;
 let isOpen = false;
+let wasOpen = false;
 /** Whether the socket was lost, even before it was open, so that events may be. */
 let hasMissed = false;
 let failures = 0;
@@ -37,6 +38,11 @@ const readers = new Set();
 /** Whether events arrive. Otherwise a view reads again from time to time: see `hasGivenUp`. */
 export function isLive() {
   return isOpen;
+}
+
+/** Whether the first connection is on its way. */
+export function isConnecting() {
+  return !wasOpen && !hasGivenUp();
 }
 
 /** Whether sockets fail, as where one address may not open more. */
@@ -101,7 +107,7 @@ function receive({ id, type, payload }) {
   silenceTimer = setTimeout(ask, SILENT_MS);
   const each = wanted.get(id);
   if (type === "connection_ack") {
-    isOpen = true;
+    isOpen = wasOpen = true;
     failures = 0;
     for (const known of wanted.keys()) send(known);
     notify();
@@ -134,12 +140,11 @@ function end(id, code) {
 }
 
 function lose() {
-  const wasOpen = isOpen;
+  if (!isOpen) failures += 1;
   socket = null;
   isOpen = false;
   clearTimeout(silenceTimer);
   hasMissed = true;
-  if (!wasOpen) failures += 1;
   const pauseMs = hasGivenUp() ? RETRY_AFTER_GIVING_UP_MS : 500 * 2 ** failures;
   retryTimer = setTimeout(connect, pauseMs * (0.5 + Math.random()));
   notify();

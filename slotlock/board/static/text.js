@@ -241,15 +241,22 @@ export function ordinal(value) {
 /** The zone of the browser. */
 export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
+/** The zone of the site, where it has one: of a place on the earth. */
+export const schoolZone = site.timeZone && site.timeZone !== "UTC" ? site.timeZone : deviceZone;
+
 /** Return the name of a zone, as Central European Time. @param {string} zone */
 export function zoneName(zone) {
   const parts = timeFormat(zone, { timeZoneName: "longGeneric" }).formatToParts(new Date(now()));
   return parts.find((part) => part.type === "timeZoneName")?.value ?? zone;
 }
 
-/** Return in which zones times are shown. @param {...string} zones */
-export function zoneText(...zones) {
-  return t("zone", { zone: listOf(zones.map(zoneName)) });
+/** Return in which zone times are shown, and how far the clock of the device is from it. @param {string} zone */
+export function zoneText(zone) {
+  const at = new Date(now());
+  const days = dateKey(at, deviceZone).localeCompare(dateKey(at, zone));
+  const hours = 24 * days + hoursOf(at, deviceZone) - hoursOf(at, zone);
+  const difference = hours && t(hours > 0 ? "zone.ahead" : "zone.behind", { time: durationOf(Math.abs(hours) * 60) });
+  return t("zone", { zone: zoneName(zone) }) + (difference || "");
 }
 
 /** Return the time until an instant as m:ss or h:mm:ss; never negative. @param {number} ms */

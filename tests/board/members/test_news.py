@@ -79,6 +79,7 @@ async def test_a_cancellation_says_why_and_what_is_free_and_its_row_stays(board:
         said = f"{off}. 1 course still has places."
         await expect(page.locator("#status")).to_have_text(said)
         assert await page.evaluate("sayings") == [said]
+    await expect(course.row(listed, "ended")).to_contain_text(REASON)
     await week.get_by_role("button", name="See courses").click()
     await free.button(week).wait_for()
     assert await week.get_by_label("Free places").is_checked()
@@ -110,14 +111,18 @@ async def test_the_page_of_a_cancelled_course_shows_what_is_free_at_that_time(bo
 async def test_who_is_moved_by_an_organizer_reads_where_to(board: Board) -> None:
     student, course = await board.student(), await board.course()
     other = await add_course(board, course, "Go")
-    booked = (await student.book_slot(course.slot_id))["booking"]
     page = await watch(board, student, course.address)
+    await course.button(page).click()
+    await course.row(page, "yours").wait_for()
+    booked = (await student.fetch_slot(course.slot_id))["myBooking"]
     await board.organizer.move(booked["id"], other.slot_id)
     news = "You were moved: Go is yours now"
     await shown(page, news).wait_for()
     await other.row(page, "yours").wait_for()
     await expect(page.locator("#status")).to_have_text(news)
-    assert await page.evaluate("sayings") == [news]
+    # What she did herself is no news.
+    assert await page.evaluate("sayings") == ["Chess is yours.", news]
+    await expect(page.locator(".news .notice")).to_have_count(1)
 
 
 async def test_an_organizer_enters_why_a_course_is_cancelled(board: Board) -> None:

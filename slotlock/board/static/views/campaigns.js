@@ -1,35 +1,32 @@
 // @ts-check
 /** What is open and what opens when: the first page. */
+import { watchMine } from "../bookings.js";
 import { now } from "../clock.js";
 import { me, onSession } from "../client.js";
 import { h, redraw } from "../kernel.js";
-import { bones, failure, freshness, icon, notice } from "../parts.js";
-import { audienceOf, isForMe, opening } from "../slotstate.js";
+import { bones, failure, freshness, icon, notice, zoneNote } from "../parts.js";
+import { audienceOf, isForMe, opening, opensText } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
-import { countdown, deviceZone, t, zoneText } from "../text.js";
+import { countdown, schoolZone, t } from "../text.js";
 
 export function openCampaigns() {
   const live = new LiveCampaigns();
   const stopSession = onSession(() => live.load());
+  const stopWatching = watchMine(() => {}, () => null);
   const timer = setInterval(redraw, 1000);
 
   /** @param {any} campaign */
   function entry(campaign) {
     const opensAt = Date.parse(campaign.opensAt);
     const closesAt = Date.parse(campaign.closesAt);
-    let tag = h("span", { class: "tag over" }, t("open.over"));
-    if (opensAt > now()) {
-      const leftMs = opensAt - now();
-      tag = h(
-        "span",
-        { class: "tag" },
-        icon("clock"),
-        leftMs < 3_600_000 ? t("state.in", { time: countdown(leftMs) }) : t("state.from", { time: opening(opensAt, deviceZone) }),
-      );
-    } else if (closesAt > now()) {
-      tag = h("span", { class: "tag yours" }, t("open.now"));
+    const leftMs = opensAt - now();
+    let tag = leftMs < 3_600_000 && h("span", { class: "tag" }, icon("clock"), t("state.in", { time: countdown(leftMs) }));
+    let when = opensText(opensAt, schoolZone);
+    if (leftMs <= 0) {
+      const isOpen = closesAt > now();
+      tag = h("span", { class: isOpen ? "tag yours" : "tag over" }, t(isOpen ? "open.now" : "open.over"));
+      when = isOpen ? t("open.until", { time: opening(closesAt, schoolZone) }) : "";
     }
-    const until = closesAt > now() ? t("open.until", { time: opening(closesAt, deviceZone) }) : "";
     const isOwn = me?.role === "MEMBER" && isForMe(campaign); // then its groups are no news
     const groups = isOwn ? "" : audienceOf(campaign);
     return h(
@@ -40,7 +37,7 @@ export function openCampaigns() {
         null,
         h("a", { href: `#/campaign/${campaign.id}` }, h("strong", null, campaign.name)),
         h("br"),
-        h("span", { class: "soft" }, [groups, until].filter(Boolean).join(" · ")),
+        h("span", { class: "soft" }, [groups, when].filter(Boolean).join(" · ")),
       ),
       tag,
     );
@@ -57,7 +54,7 @@ export function openCampaigns() {
           ? failure(live.error, () => live.load())
           : live.items
             ? (order.length
-              ? [h("ul", { class: "frame list" }, order.map(entry)), h("p", { class: "small soft" }, zoneText(deviceZone))]
+              ? [h("ul", { class: "frame list" }, order.map(entry)), zoneNote(schoolZone)]
               : notice("", "list", t("empty.campaigns")))
             : bones(3),
       ];
@@ -65,6 +62,7 @@ export function openCampaigns() {
     leave() {
       live.leave();
       stopSession();
+      stopWatching();
       clearInterval(timer);
     },
   };

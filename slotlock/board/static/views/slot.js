@@ -6,11 +6,11 @@ import { me, run } from "../client.js";
 import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
-import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose } from "../parts.js";
+import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose, zoneNote } from "../parts.js";
 import { footOf, slotRow, whereOf } from "../rows.js";
 import { audienceOf, freePlaces, isForMe, opening, shownState } from "../slotstate.js";
 import { LiveSlots, readAll } from "../store.js";
-import { dayOf, deviceZone, durationOf, listOf, moment, ordinal, rhythmOf, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf, zoneText } from "../text.js";
+import { dayOf, durationOf, listOf, moment, ordinal, rhythmOf, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
 
 /** The dashes of a line: more people than this are not drawn. */
 const MAX_DASHES = 30;
@@ -73,7 +73,7 @@ export function openSlot(part) {
         h("h1", null, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title),
         h("p", { class: "soft" }, [when(slot), whereOf(slot)].filter(Boolean).join(" · ")),
       ),
-      slot.timeZone !== deviceZone && h("p", { class: "soft span" }, zoneText(slot.timeZone)),
+      zoneNote(slot.timeZone),
       h("div", { class: "stack loose" }, place(slot, context), about(slot)),
       aside(slot, context),
     ];
@@ -218,7 +218,7 @@ export function openSlot(part) {
     const isOff = slot.status === "CANCELLED";
     const swapFrom = isSwapping && !isOff && slot.myBooking?.id;
     if (!swapFrom && ((slot.myBooking && !isOff) || !others.length)) return null;
-    const rows = others.map((each) => slotRow(each, { ...context, swapFrom, isAside: true }));
+    const rows = others.map((each) => slotRow(each, { ...context, swapFrom, isAside: true, isOfAnyDay: Boolean(swapFrom) }));
     const help = swapFrom ? t("slot.swapHelp") : slot.myWaitlistEntry && t("slot.keepsPlace");
     return h(
       "aside",

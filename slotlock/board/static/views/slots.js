@@ -6,12 +6,12 @@ import { isExact, now } from "../clock.js";
 import { codeOf, me, run } from "../client.js";
 import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
-import { bones, checkbox, dashes, failure, freshness, icon, notice, searchField, section } from "../parts.js";
+import { bones, checkbox, dashes, failure, freshness, icon, notice, searchField, section, zoneNote } from "../parts.js";
 import { byDay, slotRow } from "../rows.js";
-import { freePlaces, isForMe, opening, stars, stayUnder } from "../slotstate.js";
+import { freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
 import { LiveSlots, readAll } from "../store.js";
-import { countdown, dayOf, deviceZone, durationOf, number, t, zoneText } from "../text.js";
+import { countdown, dayOf, durationOf, number, schoolZone, t } from "../text.js";
 
 /** After the opening, reads are spread over this time; bookings never. */
 const READS_SPREAD_MS = 3000;
@@ -130,10 +130,10 @@ export function openSlots(part) {
     if (error && !campaign) return [failure(error, load)];
     if (!campaign) return [bones(6)];
     const opensAt = Date.parse(campaign.opensAt);
-    const zone = live.items?.[0]?.timeZone ?? deviceZone;
+    const zone = live.items?.[0]?.timeZone ?? schoolZone;
     return [
       h("div", { class: "top" }, h("h1", null, campaign.name), freshness(live.state), summary(opensAt, zone)),
-      zone !== deviceZone && h("p", { class: "soft" }, zoneText(zone)),
+      zoneNote(zone),
       campaign.description && h("div", { class: "stack" }, markdown(campaign.description)),
       drawNotice(),
       opensAt > now() ? countdownPanel(opensAt, zone) : wasThere && openPanel(),
@@ -154,8 +154,8 @@ export function openSlots(part) {
     const mine = (live.items ?? []).filter((slot) => slot.myBooking).length;
     const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
     const limit = campaign.maxBookings;
-    const count = me && limit ? h("strong", null, t("open.mine", { mine, count: limit })) : null;
-    return h("p", { class: "soft" }, opensAt > now() ? t("open.from", { time: opening(opensAt, zone) }) : closes, count && " · ", count);
+    const count = me && limit ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
+    return h("p", { class: "soft" }, opensAt > now() ? opensText(opensAt, zone) : closes, count && " · ", count);
   }
 
   /** @param {number} opensAt @param {string} zone */
@@ -169,7 +169,7 @@ export function openSlots(part) {
     const parts = countdown(leftMs).split(":").flatMap((part, index) => (index ? [h("i", null, ":"), h("span", null, part)] : [h("span", null, part)]));
     const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), text);
     return panel(
-      t("open.at", { time: opening(opensAt, zone) }),
+      opensText(opensAt, zone),
       h("p", { class: "count", role: "timer", "aria-live": "off", "aria-label": durationOf(seconds / 60) }, parts),
       rest,
       t("open.byThemselves"),
@@ -271,7 +271,7 @@ export function openSlots(part) {
       { class: "stack", "aria-label": campaign.name },
       first.length > 0 && [
         h("h2", { class: "day", "data-key": "stars" }, t("open.starred")),
-        list("ol", { class: "slots", "data-key": "starred" }, first.map((slot) => slotRow(slot, context))),
+        list("ol", { class: "slots", "data-key": "starred" }, first.map((slot) => slotRow(slot, { ...context, isOfAnyDay: true }))),
       ],
       days.flatMap((day) => [
         h("h2", { class: "day", "data-key": `day ${day.key}` }, dayOf(day.slots[0].startTime, day.slots[0].timeZone)),

@@ -5,13 +5,14 @@ import { now } from "../clock.js";
 import { codeOf, hasSession, me, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
-import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice } from "../parts.js";
+import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice, zoneNote } from "../parts.js";
+import { site } from "../page.js";
 import { whereOf } from "../rows.js";
 import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
 import { oneAtATime, readAll } from "../store.js";
 import { calendarFeed } from "./feed.js";
-import { dateKey, deviceZone, hoursOf, ordinal, shortDayOf, t, timeOf, weekdayOf, zoneText } from "../text.js";
+import { dateKey, dayOf, hoursOf, ordinal, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
 
 const DAY_MS = 86_400_000;
 /** The hours of a day that has nothing earlier or later. */
@@ -32,6 +33,8 @@ export function openWeek() {
   let isLeft = false;
   /** The first day shown, as the noon of a Monday in UTC, or 0 for the one that fits. */
   let shownMonday = 0;
+  /** The title of what was given back here. */
+  let givenBack = "";
   const load = oneAtATime(readOnce);
   const feed = calendarFeed();
 
@@ -52,7 +55,10 @@ export function openWeek() {
     redraw();
   }
   load();
-  const stopListening = onChange(() => load());
+  const stopListening = onChange((id, change) => {
+    if (change.myBooking === null) givenBack = week?.bookings.find(({ slot }) => slot.id === id)?.slot.title ?? "";
+    load();
+  });
   const stopReading = onMissed(load);
   const stopWatching = watchMine(load, (id) => {
     const entry = week?.entries.find((each) => each.slot.id === id);
@@ -71,9 +77,10 @@ export function openWeek() {
     const all = entriesOf(week);
     const monday = shownMonday || mondayOf(all);
     const next = nextOf(week);
-    const zones = new Set(all.map((each) => each.slot.timeZone));
-    zones.delete(deviceZone);
+    if (all.length) shownMonday = monday; // giving back the last one moves nothing
+    const zones = [...new Set(all.map((each) => each.slot.timeZone))];
     return [
+      h("p", { class: "printed" }, [me?.name, ...(me?.groups ?? []), site.name].filter(Boolean).join(" · "), h("br"), weekText(monday)),
       h(
         "div",
         { class: "row span" },
@@ -88,15 +95,32 @@ export function openWeek() {
         ),
       ),
       feed.panel(),
-      zones.size > 0 && h("div", { class: "notice span" }, icon("clock"), h("p", null, zoneText(...zones))),
+      zones.map(zoneNote),
+      givenBack && h("div", { class: "span" }, notice("", "undo", t("said.cancelBooking", { title: givenBack }), courses())),
       next && nextCode(next, week),
       days(all, monday),
     ];
   }
 
+  /** Return the way to what can be booked. */
+  function courses() {
+    return h("a", { class: "btn second", href: "#/" }, t("news.see"));
+  }
+
+  /** Say that nothing is in a week, and what comes later. @param {Entry[]} all @param {number} monday */
+  function emptyWeek(all, monday) {
+    const later = all.filter((each) => Date.parse(each.startTime) > monday && Date.parse(each.endTime) > now())[0];
+    const next = later && mondayOf([later]);
+    return notice("", "week", [weekText(monday), h("br"), t("week.nothing")], [
+      next && button("second", weekText(next), () => turn(next)),
+      !givenBack && courses(),
+    ]);
+  }
+
   /** @param {number} monday */
   function turn(monday) {
     shownMonday = monday;
+    givenBack = "";
     redraw();
   }
 
@@ -127,10 +151,11 @@ export function openWeek() {
     const byKey = keys.map((key) => all.filter((each) => dateKey(each.startTime, each.slot.timeZone) === key));
     const shown = byKey.slice(5).some((each) => each.length) ? 7 : 5;
     const inWeek = byKey.slice(0, shown).flat();
+    if (!inWeek.length) return emptyWeek(all, monday);
     const first = Math.min(HOURS[0], ...inWeek.map((each) => Math.floor(each.from)));
     const last = Math.max(HOURS[1], ...inWeek.map((each) => Math.ceil(each.to)));
     const hours = Array.from({ length: last - first + 1 }, (_, index) => first + index);
-    const today = dateKey(new Date(now()), deviceZone);
+    const today = dateKey(new Date(now()), schoolZone);
     return h(
       "div",
       { class: "week", style: { "--days": shown, "--first": first, "--quarters": (last - first) * 4 }, "data-key": "week" },
@@ -226,15 +251,23 @@ function share(all) {
   }
 }
 
-/** Return the Monday of this week, or of the week of what comes next, at noon in UTC. @param {Entry[]} all */
+/** Return the days of a week. @param {number} monday */
+function weekText(monday) {
+  const [from, until] = [monday, monday + 6 * DAY_MS].map((each) => dayOf(new Date(each), "UTC"));
+  return t("slot.fromTo", { from, until });
+}
+
+/** Return the Monday of this week, on a weekend of the next one, or of the week of what comes next, at noon in UTC. @param {Entry[]} all */
 function mondayOf(all) {
-  const today = dateKey(new Date(now()), deviceZone);
+  const today = dateKey(new Date(now()), schoolZone);
   const coming = all.filter((each) => dateKey(each.startTime, each.slot.timeZone) >= today)[0];
   const monday = (/** @type {string} */ key) => {
     const noon = Date.parse(`${key}T12:00:00Z`);
     return noon - ((new Date(noon).getUTCDay() + 6) % 7) * DAY_MS;
   };
-  return monday(coming ? dateKey(coming.startTime, coming.slot.timeZone) : today);
+  if (coming) return monday(dateKey(coming.startTime, coming.slot.timeZone));
+  const isWeekend = Date.parse(`${today}T12:00:00Z`) - monday(today) > 4 * DAY_MS;
+  return monday(today) + (isWeekend ? 7 : 0) * DAY_MS;
 }
 
 /** @param {Entry} each */

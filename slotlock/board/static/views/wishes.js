@@ -6,7 +6,7 @@ import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
 import { opening } from "../slotstate.js";
 import { readAll } from "../store.js";
-import { deviceZone, errorText, number, ordinal, problemTexts, shortMomentOf, t } from "../text.js";
+import { errorText, number, ordinal, problemTexts, schoolZone, shortMomentOf, t } from "../text.js";
 
 const MOST = 50;
 /** How soon after the last change the list is sent. */
@@ -202,7 +202,7 @@ export function openWishes(campaignId) {
   function collecting() {
     const others = (slots ?? []).filter((slot) => !ranked.includes(slot.id) && slot.title.toLocaleLowerCase().includes(text));
     return [
-      h("p", null, t("wishes.help", { time: opening(Date.parse(data.draw.wishesUntil), deviceZone) })),
+      h("p", null, t("wishes.help", { time: opening(Date.parse(data.draw.wishesUntil), schoolZone) })),
       choice(),
       section("ranked", [t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
         ranked.length ? h("ol", { class: "frame list" }, ranked.map(wish)) : notice("", "star", t("wishes.none")),

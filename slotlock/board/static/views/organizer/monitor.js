@@ -4,7 +4,7 @@ import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, control, failure, hidden, notice, section, whose } from "../../parts.js";
-import { opening } from "../../slotstate.js";
+import { opening, opensText } from "../../slotstate.js";
 import { readAll } from "../../store.js";
 import { commas, compareNames, countdown, deviceZone, durationOf, number, shortDayOf, shortOf, t, timeFormat, timeOf, unitFormat } from "../../text.js";
 import { editTexts, withoutHalves } from "./course/history.js";
@@ -150,7 +150,7 @@ export function openMonitor(campaignId) {
   function summary() {
     const opensAt = Date.parse(campaign.opensAt);
     const closesAt = Date.parse(campaign.closesAt);
-    if (opensAt > now()) return `${t("open.at", { time: opening(opensAt, deviceZone) })} · ${t("state.in", { time: countdown(opensAt - now()) })}`;
+    if (opensAt > now()) return `${opensText(opensAt, deviceZone)} · ${t("state.in", { time: countdown(opensAt - now()) })}`;
     return closesAt > now() ? t("open.until", { time: opening(closesAt, deviceZone) }) : t("open.over");
   }
 
