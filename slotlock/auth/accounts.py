@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from slotlock.auth.login_throttle import LoginAttempt  # imports Redis
 
 
-@refusal(message="This e-mail address already has an account.")
+@refusal(message="This email address already has an account.")
 class EmailTaken:
     """The e-mail address already has an account."""
 
@@ -72,7 +72,7 @@ class InvalidCredentials:
         """What is wrong, for a user who is signed in or for one who signs in."""
         if self.of_caller:
             return "Your current password is wrong."
-        return "The e-mail address, the user name or the password is wrong."
+        return "The email address, the user name or the password is wrong."
 
 
 @refusal(message="Your account is banned. Please contact an organizer.")

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from slotlock.infrastructure.latest_text import LatestText
 from slotlock.infrastructure.mongo.change_stream.change_feed import ChangeFeed
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.repositories import Repositories
@@ -64,7 +63,6 @@ class Services(Repositories):
             self.locks, self.free_place_hints.burst_quota
         )
         self.previews = Previews(self.slots, now)
-        self.latest_record = LatestText()
         self.admission_queue = admission_queue
         self.key_reservations = KeyReservations(admission_queue.pipeline)
         self.key_locks = KeyLocks(self.locks, self.idempotency_records, self.key_reservations)

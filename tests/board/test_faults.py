@@ -270,7 +270,7 @@ async def test_a_link_that_a_program_damaged_still_opens_the_form(board: Board) 
         assert page.url.endswith("/board#/invitation")
         await page.close()
     page = await board.open(context, LINKS[1].replace("T", created["invitationToken"][:-1]))
-    await shown(page, "This link was used before or has ended.").wait_for()
+    await shown(page, "This link or code was used before").wait_for()
 
 
 async def test_a_link_to_what_is_not_there_breaks_no_page(board: Board) -> None:

@@ -66,7 +66,7 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await page.get_by_role("link", name="See what is left").click()
     await page.get_by_role("link", name="Your wishes and their result").click()
     await shown(page, "You have a place, from round 1.").wait_for()
-    await board.organizer.execute(CONFIGURE, input=until)
+    await board.organizer.execute(CONFIGURE, input={**until, "reason": "Places are left."})
     await shown(page, "You have no wishes here.").wait_for()
     former = page.get_by_role("region", name="The result of the draw before")
     await expect(former.get_by_role("listitem")).to_contain_text(["from round 1", "from round 2"])

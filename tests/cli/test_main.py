@@ -243,8 +243,8 @@ def test_a_port_in_use_is_reported_with_the_remedy(
         ("x" * 7, "The password must have 8 to 128 characters"),
         ("x" * 129, "The password must have 8 to 128 characters"),
         ("password", "This password is too easy to guess"),
-        ("headmistress-1", "The password must not contain the name, the e-mail address"),
-        ("administrator-1", "The password must not contain the name, the e-mail address"),
+        ("headmistress-1", "The password must not contain the name, the email address"),
+        ("administrator-1", "The password must not contain the name, the email address"),
     ],
 )
 def test_a_weak_password_of_an_admin_who_does_not_exist_stops_the_start(

@@ -199,7 +199,7 @@ def test_a_file_that_was_cut_off_bans_nobody(sync: Callable[..., list[str]]) -> 
 
 
 def test_a_file_with_one_bad_line_changes_nothing(sync: Callable[..., list[str]]) -> None:
-    problem = "line 4, E-Mail: This is not an e-mail address."
+    problem = "line 4, E-Mail: This is not an email address."
     for options in ((), ("--apply",)):
         assert sync(lines_of(2) + "nobody;N;\r\n", *options, refused=True) == [problem]
     assert sync(lines_of(2))[-2] == "2 new, 0 changed, 0 unchanged, 0 back, 0 gone"

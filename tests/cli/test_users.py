@@ -93,7 +93,7 @@ def test_equal_problems_of_a_file_are_one_line(
     for option in ((), ("--apply",)):
         assert command_errors(capsys, "users", "import", str(file), *option) == [
             "lines 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ... (102 in total), email: "
-            "This is not an e-mail address.",
+            "This is not an email address.",
             "line 105, name: Please enter a name.",
         ]
     assert school not in run_command(capsys, "users", "list")

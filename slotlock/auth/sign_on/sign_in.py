@@ -92,7 +92,7 @@ class ProviderUnavailable:
 
 
 @refusal(
-    message="There is an account with this e-mail address. Please sign in with its password, and "
+    message="There is an account with this email address. Please sign in with its password, and "
     "then link it to this sign-in in your account."
 )
 class LinkRequired:

@@ -82,7 +82,7 @@ def build_basis(random: Random, users: int, slots: int, places: int, wish_count:
             CampaignId("campaign"),
             DrawMethod.ROUNDS,
             MAX_BOOKINGS,
-            (),
+            True,
             tuple(_slot(slot_id, n, places) for n, slot_id in enumerate(ids)),
             entries,
         )
@@ -102,7 +102,7 @@ def rank_slots(
 def _slot(slot_id: SlotId, number: int, places: int) -> DrawSlot:
     start = MONDAY + timedelta(days=number % 5, hours=number % HOURS // 5)
     meeting = Meeting(start, start + timedelta(hours=1))
-    return DrawSlot(slot_id, slot_id, places, 0, True, True, True, None, (), (), (meeting,))
+    return DrawSlot(slot_id, slot_id, places, 0, None, (), (meeting,))
 
 
 def _give_places(basis: DrawBasis, name: str, random: Random) -> Sequence[DrawnEntry]:

@@ -87,6 +87,7 @@ class NoteAction(DescribedEnum):
     DRAW_RUN = "draw_run", "The seed of a draw was fixed."
     DRAW_PUBLISHED = "draw_published", "The result of a draw was published."
     DRAW_SUPERSEDED = "draw_superseded", "A draw was replaced by another one."
+    DRAW_CANCELLED = "draw_cancelled", "A draw was called off."
     PASSWORD_RESET_CREATED = (
         "password_reset_created",
         "An operator or admin created a token that replaces a password.",

@@ -155,9 +155,9 @@ class NotEligible(SlotOutcome):
 
 @refusal(
     message=to_reader(
-        own="Please confirm your e-mail address first.",
-        other="This user has not confirmed their e-mail address.",
-        neutral="This slot is for users with a confirmed e-mail address.",
+        own="Please confirm your email address first.",
+        other="This user has not confirmed their email address.",
+        neutral="This slot is for users with a confirmed email address.",
     )
 )
 class EmailNotVerified(SlotOutcome):
@@ -183,9 +183,9 @@ class GroupFull(SlotOutcome):
 
 @refusal(
     message=to_reader(
-        own="You held a place in this slot recently. Please book it, or hold it from {until} on.",
-        other="This user held a place in this slot recently, and can hold one from {until} on.",
-        neutral="A hold in this slot ended recently. Please book it, or hold it from {until} on.",
+        own="Your reservation here ran out. Please book the place, or reserve it from {until} on.",
+        other="A reservation of this user ran out here. They can reserve again from {until} on.",
+        neutral="A reservation ran out here. Please book the place, or reserve it from {until} on.",
     )
 )
 class HoldCooldown(SlotOutcome):
@@ -218,9 +218,9 @@ class TimeConflict(SlotOutcome):
 
 @refusal(
     message=to_reader(
-        own="You have missed too many bookings. You may book again from {until} on.",
-        other="This user has missed too many bookings and may book from {until} on.",
-        neutral="There were too many no-shows. Booking is possible from {until} on.",
+        own="After several missed bookings, you may book again from {until}.",
+        other="After several missed bookings, this user may book again from {until}.",
+        neutral="After several absences, booking is possible again from {until}.",
     )
 )
 class TooManyNoShows(SlotOutcome):
@@ -233,7 +233,7 @@ class TooManyNoShows(SlotOutcome):
     slot_id: SlotId = shown_slot(REQUESTED_SLOT)
 
 
-@refusal(message="This slot was cancelled.")
+@refusal(message="This slot was canceled.")
 class SlotCancelled(SlotOutcome):
     """An organizer cancelled the slot."""
 
@@ -283,7 +283,7 @@ class BookingNotFound:
     booking_id: BookingId = shown(SENT_ID)
 
 
-@refusal(message="This hold cannot be extended any further.")
+@refusal(message="This reservation cannot be extended any further.")
 class HoldLimitReached(SlotOutcome):
     """The hold cannot be extended any further."""
 
@@ -297,7 +297,7 @@ class NotHeld(SlotOutcome):
     booking: Booking = shown("The confirmed booking.")
 
 
-@refusal(message="This hold has expired, and its place is free again.")
+@refusal(message="This reservation ran out, and its place is free again.")
 class HoldExpired(SlotOutcome):
     """The hold expired and its place became free."""
 

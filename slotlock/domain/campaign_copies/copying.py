@@ -21,7 +21,7 @@ from slotlock.domain.campaign_copies.campaign_copy_outcomes import (
     CopyProblemKind,
 )
 from slotlock.domain.campaigns.campaign import Campaign, campaign_problems, past_end_problem
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting, validate_meetings
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone, to_instant, to_wall_clock
 from slotlock.domain.shared.problems import ProblemCode
@@ -207,6 +207,8 @@ def _copy_campaign(
         campaign_id=new_id,
         version=1,
         published=False,
+        # A draw is not copied: without one, nobody could ever book.
+        admission=SlotAdmission.ANY if terms.admission is SlotAdmission.DRAW else terms.admission,
         opens_at=_move(terms.opens_at, by, zone),
         closes_at=_move(terms.closes_at, by, zone),
         cancel_until=None if cancel_until is None else _move(cancel_until, by, zone),

@@ -86,7 +86,8 @@ class CampaignDraft:
 class CampaignPatch:
     """New values of a campaign's fields, which are those of `CampaignDraft`.
 
-    Only with `allow_past` may a new closing time be in the past.
+    Only with `allow_past` may a new closing time be in the past. Only a draw (`of_draw`) lets the
+    admission begin or end to be DRAW.
     """
 
     name: str | Unchanged = UNCHANGED
@@ -106,6 +107,7 @@ class CampaignPatch:
     description: str | Unchanged | None = UNCHANGED
     mail_note: str | Unchanged | None = UNCHANGED
     allow_past: bool = False
+    of_draw: bool = False
 
     def apply_to(self, terms: CampaignTerms) -> CampaignTerms:
         """Return the terms with the new values and the same version."""
@@ -160,6 +162,11 @@ CampaignOutcome = CampaignSaved | InvalidInput | CampaignNotFound | CampaignBusy
 DeleteCampaignOutcome = CampaignDeleted | CampaignNotFound | CampaignInUse | CampaignBusy
 
 
+DRAW_OWNS_ADMISSION = InvalidInput(
+    (FieldProblem("admission", ProblemCode.DRAW_OWNS_ADMISSION.problem()),)
+)
+
+
 def create_campaign(
     campaign_id: CampaignId, draft: CampaignDraft, now: datetime
 ) -> CampaignSaved | InvalidInput:
@@ -174,6 +181,8 @@ def create_campaign(
         draft.description,
         _normalize_lines(draft.mail_note),
     )
+    if terms.admission is SlotAdmission.DRAW:
+        return DRAW_OWNS_ADMISSION
     past_end = None if draft.allow_past else past_end_problem(terms, now)
     return _validated(campaign, past_end)
 
@@ -189,6 +198,9 @@ def edit_campaign(
     edited = Campaign(campaign.id, name, terms, description, mail_note)
     if description is UNCHANGED and edited == campaign:
         return CampaignSaved(campaign)
+    admissions = campaign.terms.admission, terms.admission
+    if not changes.of_draw and SlotAdmission.DRAW in admissions and len(set(admissions)) > 1:
+        return DRAW_OWNS_ADMISSION
     terms = replace(terms, version=terms.version + 1)
     edited = replace(edited, terms=terms)
     if changes.allow_past or terms.closes_at == campaign.terms.closes_at:

@@ -9,21 +9,41 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, NewType
+from typing import Annotated, Any, NewType
+
+from msgspec import Meta, to_builtins
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.described_enum import DescribedEnum
-from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.shared.value_object import document_object
 from slotlock.domain.users.user import UserId
 
 DrawId = NewType("DrawId", str)
 
 Json = dict[str, Any]
+# Values as a record has them. A text has no half of a surrogate pair, which has no form in UTF-8.
+Text = Annotated[str, Meta(pattern="^[^\ud800-\udfff]*\\Z")]
+Count = Annotated[int, Meta(ge=0, lt=2**53)]
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+_Id = Meta(pattern=r"^[0-9A-Za-z_-]{1,64}\Z")
+RecordSlotId = Annotated[SlotId, _Id]
+RecordDrawId = Annotated[DrawId, _Id]
+# The only reasons for which a place that was drawn may not be booked.
+NOT_BOOKED_FOR = (
+    "USER_BANNED",
+    "USER_NOT_FOUND",
+    "SLOT_CANCELLED",
+    "SLOT_NOT_FOUND",
+    "SLOT_STARTED",
+    "SLOT_FULL",
+)
+NotBookedReason = Annotated[str, Meta(pattern=f"^({'|'.join(NOT_BOOKED_FOR)})\\Z")]
+State = Annotated[str, Meta(pattern=r"^(collecting|closed|drawn|published|superseded|cancelled)\Z")]
 
 # The version of the rule and of its record. Another rule needs another name.
-FORMAT = "slotlock-draw-1"
+FORMAT = "slotlock-draw-2"
 
 
 class DrawMethod(DescribedEnum):
@@ -37,86 +57,109 @@ class DrawMethod(DescribedEnum):
     SERIAL = "serial", "One user after the other gets everything that is left of their wishes."
 
 
-@value_object
-class DrawSlot:
-    """A slot as it is when the wishes close.
+class DrawRecordReaders(DescribedEnum):
+    """Who reads the result in the record of a draw."""
 
-    `booked` of its places are taken, and `group_counts` has how many of them by each group that is
-    limited. Wishes for it count only if it is open. One that is not open stands for bookings, in
-    the campaign of the draw or elsewhere: see `hidden_slot`.
+    PARTICIPANTS = "participants", "Organizers, and users with wishes in it."
+    EVERYBODY = "everybody", "Everybody who sees the campaign."
+
+
+@document_object
+class GroupPlaces:
+    """How many users of a group a slot takes, and how many it has when the wishes close."""
+
+    group: Text
+    limit: Count
+    count: Count
+
+
+@document_object
+class DrawSlot:
+    """An open slot of the campaign as it is when the wishes close.
+
+    `booked` of its places are taken. Groups have codes, which say no names.
     """
 
-    id: SlotId
-    title: str
-    capacity: int
-    booked: int
-    is_open: bool
-    in_campaign: bool
-    forbids_overlap: bool
-    choice_group: str | None
-    group_limits: tuple[GroupLimit, ...]
-    group_counts: tuple[tuple[str, int], ...]
+    id: RecordSlotId
+    title: Text
+    capacity: Count
+    booked: Count
+    choice_group: Text | None
+    groups: tuple[GroupPlaces, ...]
     meetings: tuple[Meeting, ...]
 
 
-@value_object
+@document_object
 class DrawMember:
-    """A user of an entry: a hash in place of the id, the groups, and the slots booked before.
+    """A user of an entry: a hash in place of the id, and the codes of the groups.
 
-    `is_eligible` is false if the user may not book in the campaign, whatever the slot.
+    `had` is how many bookings the user had in the campaign, if it limits them. No lot can give a
+    slot in `blocked`: the user may not book it, or an earlier booking rules it out.
     """
 
-    pseudonym: str
-    is_eligible: bool = True
-    groups: tuple[str, ...] = ()
-    booked: tuple[SlotId, ...] = ()
+    pseudonym: Hash
+    groups: tuple[Text, ...] = ()
+    had: Count = 0
+    blocked: tuple[RecordSlotId, ...] = ()
 
 
-@value_object
+@document_object
 class DrawEntry:
     """The ranked wishes of one user, or of a team, which gets places for all members or none."""
 
-    leaf: str
+    leaf: Hash
     members: tuple[DrawMember, ...]
-    wishes: tuple[SlotId, ...]
+    wishes: tuple[RecordSlotId, ...]
 
 
-@value_object
+@document_object
+class SeedAnnouncement:
+    """Where the seed will be from: a public source and its moment, or the hash of the seed."""
+
+    source: Text | None = None
+    at: datetime | None = None
+    commitment: Hash | None = None
+
+
+@document_object
+class PublicAct:
+    """A step of a draw as its record shows it, or a change of what it sets."""
+
+    at: datetime
+    state: State
+    reason: Text | None = None
+    wishes_until: datetime | None = None
+    seed_source: Text | None = None
+    seed_at: datetime | None = None
+
+
+@document_object
+class FormerDraw:
+    """An earlier draw of the campaign: how it ended, and the hash of its record, if it has one."""
+
+    draw_id: RecordDrawId
+    state: State
+    root: Hash | None
+    seed_known: bool
+    reason: Text | None
+    record_hash: Hash | None
+
+
+@document_object
 class DrawBasis:
     """The rules, the slots and the entries of a draw; the entries are sorted by their leaves."""
 
-    draw_id: DrawId
-    campaign_id: CampaignId
+    draw_id: RecordDrawId
+    campaign_id: Annotated[CampaignId, _Id]
     method: DrawMethod
-    max_bookings: int | None
-    group_limits: tuple[GroupLimit, ...]
+    max_bookings: Count | None
+    forbid_overlap: bool
     slots: tuple[DrawSlot, ...]
     entries: tuple[DrawEntry, ...]
-
-
-def hidden_slot(
-    meetings: Sequence[Meeting], choice_group: str | None, number: int | None
-) -> DrawSlot:
-    """Return what stands for a booking in a slot that nobody can wish for.
-
-    The record is public, and the slot may be hidden: its id is the hash of what is shown of it, so
-    that it says no more. Bookings in the campaign are counted: they have different numbers for each
-    user. Those elsewhere have none.
-    """
-    shown = [number, choice_group, _meetings_to_json(meetings)]
-    return DrawSlot(
-        SlotId(_hash(shown)),
-        title="",
-        capacity=0,
-        booked=0,
-        is_open=False,
-        in_campaign=number is not None,
-        forbids_overlap=bool(meetings),
-        choice_group=choice_group,
-        group_limits=(),
-        group_counts=(),
-        meetings=tuple(meetings),
-    )
+    announced: SeedAnnouncement = SeedAnnouncement()
+    acts: tuple[PublicAct, ...] = ()
+    former: tuple[FormerDraw, ...] = ()
+    record_for: DrawRecordReaders = DrawRecordReaders.PARTICIPANTS
 
 
 def in_order(basis: DrawBasis) -> DrawBasis:
@@ -160,53 +203,19 @@ def commitment_of(draw_id: DrawId, seed: str) -> str:
 
 def entry_to_json(members: Sequence[DrawMember], wishes: Sequence[SlotId]) -> Json:
     """Return what the leaf of an entry is the hash of."""
-    shown = [
-        {
-            "pseudonym": member.pseudonym,
-            "eligible": member.is_eligible,
-            "groups": list(member.groups),
-            "booked": list(member.booked),
-        }
-        for member in members
-    ]
-    return {"members": shown, "wishes": list(wishes)}
+    return {"members": to_json(members), "wishes": list(wishes)}
 
 
 def rules_to_json(basis: DrawBasis) -> Json:
     """Return what the root is the hash of, apart from the leaves."""
-    return {
-        "format": FORMAT,
-        "draw": basis.draw_id,
-        "campaign": basis.campaign_id,
-        "method": basis.method.value,
-        "maxBookings": basis.max_bookings,
-        "groupLimits": _limits_to_json(basis.group_limits),
-        "slots": [_slot_to_json(slot) for slot in basis.slots],
-    }
+    shown = to_json(replace(basis, entries=()))
+    del shown["entries"]
+    return {"format": FORMAT, **shown, "notBookedFor": list(NOT_BOOKED_FOR)}
 
 
-def _slot_to_json(slot: DrawSlot) -> Json:
-    return {
-        "id": slot.id,
-        "title": slot.title,
-        "capacity": slot.capacity,
-        "booked": slot.booked,
-        "open": slot.is_open,
-        "inCampaign": slot.in_campaign,
-        "forbidOverlap": slot.forbids_overlap,
-        "choiceGroup": slot.choice_group,
-        "groupLimits": _limits_to_json(slot.group_limits),
-        "groupCounts": [{"group": group, "count": n} for group, n in slot.group_counts],
-        "meetings": _meetings_to_json(slot.meetings),
-    }
-
-
-def _meetings_to_json(meetings: Sequence[Meeting]) -> list[Json]:
-    return [{"start": time_text(each.start), "end": time_text(each.end)} for each in meetings]
-
-
-def _limits_to_json(limits: Sequence[GroupLimit]) -> list[Json]:
-    return [{"group": each.group, "limit": each.limit} for each in limits]
+def to_json(value: object) -> Any:
+    """Return objects with times as JSON has them."""
+    return json.loads(json.dumps(to_builtins(value, builtin_types=(datetime,)), default=time_text))
 
 
 def time_text(instant: datetime) -> str:

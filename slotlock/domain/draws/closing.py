@@ -1,27 +1,29 @@
 """Closing: the basis of a draw, from the wishes and the slots and users as they are then."""
 
-from bisect import bisect
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 
-from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.booking_refusals import LimitRefusal
+from slotlock.domain.booking.booking import BookingLimit, SlotId
+from slotlock.domain.booking.booking_refusals import LimitRefusal, OtherBookingRefusal
 from slotlock.domain.booking.rules.limits import user_violations
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContext, UserContexts
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.draws.basis import (
     DrawBasis,
     DrawMember,
     DrawSlot,
+    FormerDraw,
+    GroupPlaces,
     build_entry,
-    hidden_slot,
     in_order,
     pseudonym_of,
 )
 from slotlock.domain.draws.draw import Draw
-from slotlock.domain.schedule.meetings import Meeting, first_overlap
+from slotlock.domain.draws.drawing import WishOutcome, WishResult
 from slotlock.domain.shared.declare import declarations
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
@@ -43,17 +45,18 @@ class Wishes:
 
 @value_object
 class ClosedWishes:
-    """The basis of a draw, and who is behind it: the wishes by leaf, the users by pseudonym.
+    """The basis of a draw, and what is not public: the wishes by leaf, the users by pseudonym.
 
     `ruled_out` has the code of the refusal, by pseudonym, for the users who are not eligible.
-    `hidden` has by leaf which slots the ids of the basis stand for that are not those of slots.
+    `blocked` has by leaf why wishes are blocked, and `groups` the names of groups by their codes.
     """
 
     basis: DrawBasis
     wishes: Mapping[str, Wishes]
     users: Mapping[str, UserId]
     ruled_out: Mapping[str, str]
-    hidden: Mapping[str, Mapping[SlotId, SlotId]]
+    blocked: Mapping[str, tuple[WishOutcome, ...]]
+    groups: Mapping[str, str]
 
 
 def close_wishes(
@@ -62,62 +65,89 @@ def close_wishes(
     states: Sequence[SlotState],
     users: UserContexts,
     all_wishes: Iterable[Wishes],
+    former: Sequence[FormerDraw],
+    salt: str,
     now: datetime,
 ) -> ClosedWishes:
     """Return the basis of a draw on the slots of its campaign and the contexts of all users.
 
-    Users without a context are banned or gone, and have no part in their entry.
+    Users without a context are banned or gone, and have no part in their entry. The codes of groups
+    are in the order of a hash with the salt, which is secret, so that they do not tell the names.
     """
-    slots = {state.id: state.slot for state in states}
-    open_slots = {each.id: each for each in to_draw_slots(states, terms, now)}
-    shown, bookings = dict(open_slots), _Bookings(open_slots, slots, now)
-    entries, by_leaf, by_pseudonym = [], dict[str, Wishes](), dict[str, UserId]()
-    ruled_out: dict[str, str] = {}
-    hidden: dict[str, dict[SlotId, SlotId]] = {}
+    # A slot that starts before the seed is known gets no users by lot.
+    since = max(now, draw.settings.seed_at or now)
+    open_states = {each.id: each for each in states if is_open(each.slot, since)}
+    slots = [state.slot for state in states]
+    limited: dict[SlotId, set[str]] = {slot_id: set() for slot_id in open_states}
+    by_pseudonym, ruled_out = dict[str, UserId](), dict[str, str]()
+    counted: list[tuple[Wishes, list[DrawMember], list[WishOutcome]]] = []
     for wishes in all_wishes:
-        wished = [open_slots[each] for each in wishes.slot_ids if each in open_slots]
-        limits = {*terms.group_limits, *(limit for each in wished for limit in each.group_limits)}
-        members, slot_ids = [], dict[SlotId, SlotId]()
-        # In the order of their decisions: if bookings of two look the same, the first one refuses.
+        wished = [open_states[each].slot for each in wishes.slot_ids if each in open_states]
+        members, blocked = list[DrawMember](), list[WishOutcome]()
         for pseudonym, user_id in _by_pseudonym(wishes):
             if (context := users.context_of(user_id)) is None:
                 continue
-            booked = bookings.show(context, wished)
-            for slot_id, each in booked.items():
-                shown[each.id] = each
-                slot_ids.setdefault(each.id, slot_id)
             by_pseudonym[pseudonym] = user_id
-            if refusal := _refusal(slots.values(), users, context, now):
+            if refusal := _refusal(slots, users, context, now):
                 ruled_out[pseudonym] = declarations[type(refusal)].code
-            members.append(
-                DrawMember(
-                    pseudonym,
-                    refusal is None,
-                    tuple(group for group in context.groups if _is_limited(group, limits)),
-                    tuple(dict.fromkeys(each.id for each in booked.values())),
-                )
-            )
+                own = [WishOutcome(each.id, WishResult.NOT_ELIGIBLE) for each in wished]
+            else:
+                own = list(_blocked_wishes(wished, users, context, now))
+            blocked += own
+            groups = _limited_groups(wished, context, limited)
+            had = _had(context, terms, now) if terms.max_bookings is not None else 0
+            members.append(DrawMember(pseudonym, groups, had, tuple(each.slot_id for each in own)))
         if members:
-            entry = build_entry(members, wishes.slot_ids)
-            entries.append(entry)
-            by_leaf[entry.leaf] = wishes
-            hidden[entry.leaf] = {one: own for one, own in slot_ids.items() if one != own}
+            counted.append((wishes, members, blocked))
+    codes = _group_codes(limited, salt)
+    entries, by_leaf = [], dict[str, Wishes]()
+    reasons: dict[str, tuple[WishOutcome, ...]] = {}
+    for wishes, members, blocked in counted:
+        coded = [
+            replace(each, groups=tuple(map(codes.__getitem__, each.groups))) for each in members
+        ]
+        entry = build_entry(coded, wishes.slot_ids)
+        entries.append(entry)
+        by_leaf[entry.leaf], reasons[entry.leaf] = wishes, tuple(blocked)
     basis = DrawBasis(
         draw.id,
         draw.campaign_id,
         draw.settings.method,
         terms.max_bookings,
-        terms.group_limits,
-        tuple(shown.values()),
+        terms.forbid_overlap,
+        tuple(_to_draw_slot(each, limited[each.id], codes) for each in open_states.values()),
         tuple(entries),
+        draw.announcement,
+        draw.public_acts,
+        tuple(former),
+        draw.settings.record_for,
     )
-    return ClosedWishes(in_order(basis), by_leaf, by_pseudonym, ruled_out, hidden)
+    by_code = {code: name for name, code in codes.items()}
+    return ClosedWishes(in_order(basis), by_leaf, by_pseudonym, ruled_out, reasons, by_code)
+
+
+def _limited_groups(
+    wished: Iterable[Slot], context: UserContext, limited: Mapping[SlotId, set[str]]
+) -> tuple[str, ...]:
+    """Return the groups of a user that a wished slot limits, and add them to those of the slot."""
+    own = set[str]()
+    for slot in wished:
+        found = {name for name in context.groups if slot.limit_of_group(name) is not None}
+        limited[slot.id].update(found)
+        own |= found
+    return tuple(name for name in context.groups if name in own)
+
+
+def _group_codes(limited: Mapping[SlotId, set[str]], salt: str) -> Mapping[str, str]:
+    """Return codes for groups, whose order says nothing without the salt."""
+    names = {group for groups in limited.values() for group in groups}
+    secret = sorted(names, key=lambda name: sha256(f"{salt} {name}".encode()).hexdigest())
+    return {name: f"g{n}" for n, name in enumerate(secret, start=1)}
 
 
 def promised_places(basis: DrawBasis) -> Mapping[SlotId, int]:
     """Return how many free places each slot had when the wishes closed."""
-    wanted = (slot for slot in basis.slots if slot.is_open and slot.in_campaign)
-    return {slot.id: slot.capacity - slot.booked for slot in wanted}
+    return {slot.id: slot.capacity - slot.booked for slot in basis.slots}
 
 
 def lacking_slots(
@@ -137,104 +167,63 @@ def lacking_slots(
     return tuple(sorted(id_ for id_ in counted if free.get(id_, 0) < needed.get(id_, 0)))
 
 
-def to_draw_slots(
-    states: Sequence[SlotState], terms: CampaignTerms, now: datetime
-) -> Iterator[DrawSlot]:
-    """Yield the slots of a campaign in which users can get places."""
-    for state in states:
-        slot = state.slot
-        if slot.status is not SlotStatus.PUBLISHED or now >= slot.start:
-            continue
-        limits = (*slot.group_limits, *terms.group_limits)
-        counts = sorted((state.group_counts or {}).items())
-        yield DrawSlot(
-            slot.id,
-            slot.title,
-            slot.capacity,
-            state.booked_count,
-            is_open=True,
-            in_campaign=True,
-            forbids_overlap=_forbids_overlap(slot),
-            choice_group=slot.choice_group,
-            group_limits=slot.group_limits,
-            group_counts=tuple((name, n) for name, n in counts if n and _is_limited(name, limits)),
-            meetings=slot.all_meetings,
-        )
+def is_open(slot: Slot, now: datetime) -> bool:
+    """Return whether users can get places in a slot of the campaign."""
+    return slot.status is SlotStatus.PUBLISHED and now < slot.start
+
+
+def _to_draw_slot(state: SlotState, names: Iterable[str], codes: Mapping[str, str]) -> DrawSlot:
+    slot, counts = state.slot, state.group_counts or {}
+    groups = (
+        GroupPlaces(codes[name], limit, counts.get(name, 0))
+        for name in names
+        if (limit := slot.limit_of_group(name)) is not None
+    )
+    return DrawSlot(
+        slot.id,
+        slot.title,
+        slot.capacity,
+        state.booked_count,
+        slot.choice_group,
+        tuple(sorted(groups, key=lambda each: int(each.group[1:]))),
+        slot.all_meetings,
+    )
 
 
 def _by_pseudonym(wishes: Wishes) -> list[tuple[str, UserId]]:
     return sorted((pseudonym_of(wishes.salt, user_id), user_id) for user_id in wishes.user_ids)
 
 
-class _Bookings:
-    """Shows bookings: open slots as they are, and of other slots no more than the rules need."""
-
-    def __init__(
-        self, open_slots: Mapping[SlotId, DrawSlot], of_campaign: Collection[SlotId], now: datetime
-    ) -> None:
-        self._open_slots, self._of_campaign, self._now = open_slots, of_campaign, now
-        self._times = {
-            each.id: [time for meeting in each.meetings for time in (meeting.start, meeting.end)]
-            for each in open_slots.values()
-        }
-        # Whole classes have booked the same slots: from when on two slots overlap, if they do.
-        self._overlaps: dict[tuple[SlotId, SlotId], datetime | None] = {}
-        self._hidden: dict[object, DrawSlot] = {}
-
-    def show(self, context: UserContext, wished: Sequence[DrawSlot]) -> dict[SlotId, DrawSlot]:
-        """Return, by the ids of the slots that a user has booked, what the record has of them."""
-        found: dict[SlotId, DrawSlot] = {}
-        for other in context.bookings:
-            slot_id = other.slot.id
-            if other.booking.is_expired_at(self._now):
-                continue
-            number = len(found) if slot_id in self._of_campaign else None
-            if each := self._open_slots.get(slot_id) or self._hide(other.slot, wished, number):
-                found[slot_id] = each
-        return found
-
-    def _hide(self, slot: Slot, wished: Sequence[DrawSlot], number: int | None) -> DrawSlot | None:
-        """Return what the rules need of a booked slot for these wishes; None if that is nothing.
-
-        A slot of the campaign has a number, and always counts.
-        """
-        choices = {each.choice_group for each in wished} - {None}
-        choice_group = slot.choice_group if slot.choice_group in choices else None
-        parts = self._common_parts(slot, wished) if _forbids_overlap(slot) else ()
-        if number is None and choice_group is None and not parts:
-            return None
-        shown = parts, choice_group, number
-        if shown not in self._hidden:
-            self._hidden[shown] = hidden_slot(*shown)
-        return self._hidden[shown]
-
-    def _common_parts(self, slot: Slot, wished: Sequence[DrawSlot]) -> tuple[Meeting, ...]:
-        """Return times that overlap exactly those of the wished slots that a booked one overlaps.
-
-        They begin and end where meetings of wished slots do, and so tell nothing else of its times.
-        """
-        exclusive = [each for each in wished if each.forbids_overlap]
-        starts = {self._first_overlap(slot, each) for each in exclusive}
-        parts = {self._part_at(start, exclusive) for start in starts if start is not None}
-        return tuple(sorted(parts, key=lambda part: part.start))
-
-    def _first_overlap(self, slot: Slot, wished: DrawSlot) -> datetime | None:
-        pair = slot.id, wished.id
-        if pair not in self._overlaps:
-            found = first_overlap(slot.all_meetings, wished.meetings)
-            self._overlaps[pair] = max(each.start for each in found) if found else None
-        return self._overlaps[pair]
-
-    def _part_at(self, instant: datetime, wished: Sequence[DrawSlot]) -> Meeting:
-        """Return the time around an instant in which no wished slot begins or ends a meeting."""
-        of_wished = [self._times[each.id] for each in wished]
-        rows = [(times, bisect(times, instant)) for times in of_wished]
-        start = max(times[n - 1] for times, n in rows if n > 0)
-        return Meeting(start, min(times[n] for times, n in rows if n < len(times)))
+def _had(context: UserContext, terms: CampaignTerms, now: datetime) -> int:
+    """Return how many bookings a user has in the campaign."""
+    return sum(
+        other.slot.terms is not None
+        and other.slot.terms.campaign_id == terms.campaign_id
+        and not other.booking.is_expired_at(now)
+        for other in context.bookings
+    )
 
 
-def _forbids_overlap(slot: Slot) -> bool:
-    return slot.terms is not None and slot.terms.forbid_overlap
+def _blocked_wishes(
+    wished: Sequence[Slot], users: UserContexts, context: UserContext, now: datetime
+) -> Iterator[WishOutcome]:
+    """Yield the wishes that earlier bookings rule out, anywhere and whatever the lots are."""
+    booked = {other.slot.id for other in context.bookings if not other.booking.is_expired_at(now)}
+    for slot in wished if booked else ():
+        if slot.id in booked:
+            yield WishOutcome(slot.id, WishResult.ALREADY_BOOKED)
+            continue
+        for limit, refusal in user_violations(slot, users, context.user_id, now):
+            if limit in _BLOCKING and isinstance(refusal, OtherBookingRefusal):
+                conflict = refusal.booking.slot_id if refusal.booking else None
+                yield WishOutcome(slot.id, _BLOCKING[limit], conflict=conflict)
+                break
+
+
+_BLOCKING = {
+    BookingLimit.ONE_OF_CHOICE: WishResult.LIMIT,
+    BookingLimit.TIME_CONFLICT: WishResult.TIME_CONFLICT,
+}
 
 
 def _refusal(
@@ -246,7 +235,3 @@ def _refusal(
     slot = next((slot for slot in slots if slot.id not in booked), None)
     violations = user_violations(slot, users, context.user_id, now) if slot else ()
     return next((refusal for limit, refusal in violations if limit.is_of_user), None)
-
-
-def _is_limited(group: str, limits: Iterable[GroupLimit]) -> bool:
-    return any(limit.applies_to(group) for limit in limits)

@@ -12,14 +12,21 @@ from slotlock.domain.audit.audit_notes import AuditNote, field_edits
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.campaign import CampaignBusy
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.draws.basis import DrawId, DrawMethod, commitment_of
-from slotlock.domain.draws.record import Seed
+from slotlock.domain.draws.basis import (
+    DrawId,
+    DrawMethod,
+    DrawRecordReaders,
+    FormerDraw,
+    PublicAct,
+    SeedAnnouncement,
+    commitment_of,
+)
 from slotlock.domain.shared.declare import SENT_ID, refusal, shown
 from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.shared.value_object import document_object, value_object
 from slotlock.domain.users.user import UserId
 
 NOTED_SETTINGS = {
@@ -30,6 +37,7 @@ NOTED_SETTINGS = {
     "joinsWaitlists": "joins_waitlists",
     "seedSource": "seed_source",
     "seedAt": "seed_at",
+    "recordFor": "record_for",
 }
 # How long after the wishes an announced seed becomes public at least: the root has to be there.
 SEED_DELAY_MINUTES = 10
@@ -58,10 +66,22 @@ class DrawState(DescribedEnum):
         "Everybody sees the result. The places are booked, and then what is left is open.",
     )
     SUPERSEDED = "superseded", "Another draw has replaced it. Its record stays public."
-    CANCELLED = "cancelled", "Its campaign was deleted before the publication."
+    CANCELLED = "cancelled", "It was called off, or its campaign was deleted."
 
 
-@value_object
+@document_object
+class Seed:
+    """The public randomness of a draw, and where it is from.
+
+    The server made it if `by_server`, when the draw was opened.
+    """
+
+    text: str
+    source: str
+    by_server: bool = False
+
+
+@document_object
 class DrawAct:
     """One act, with the state that it made; `by` is None for closing at its time.
 
@@ -77,7 +97,7 @@ class DrawAct:
     seed_at: datetime | None = None
 
 
-@value_object
+@document_object
 class DrawSettings:
     """How places are drawn, and until when users enter wishes.
 
@@ -94,6 +114,7 @@ class DrawSettings:
     joins_waitlists: bool = False
     seed_source: str = ""
     seed_at: datetime | None = None
+    record_for: DrawRecordReaders = DrawRecordReaders.PARTICIPANTS
 
 
 @value_object
@@ -104,6 +125,7 @@ class Draw:
 
     `is_written` says whether all that follows a publication is done: every place is booked, or
     recorded as not booked, waiting lists are joined, mails are queued, and the campaign is open.
+    `record_hash` is that of the last text of its record, which is stored when it is over.
     `supersedes` is the draw before this one in the campaign, replaced or published.
     `failures` says how often in a row a worker could not go on, and `problem` why the last time.
     """
@@ -118,6 +140,7 @@ class Draw:
     root_at: datetime | None = None
     seed: Seed | None = None
     is_written: bool = False
+    record_hash: str | None = None
     supersedes: DrawId | None = None
     failures: int = 0
     problem: str | None = None
@@ -128,9 +151,26 @@ class Draw:
         return self.acts[-1].state
 
     @property
-    def commitment(self) -> str | None:
-        """The public hash of the secret seed; None if another source was announced."""
-        return None if self.settings.seed_source else commitment_of(self.id, self.server_seed)
+    def announcement(self) -> SeedAnnouncement:
+        """Where the seed will be from."""
+        if self.settings.seed_source:
+            return SeedAnnouncement(self.settings.seed_source, self.settings.seed_at)
+        return SeedAnnouncement(commitment=commitment_of(self.id, self.server_seed))
+
+    @property
+    def public_acts(self) -> tuple[PublicAct, ...]:
+        """What everybody sees of the acts."""
+        return tuple(
+            PublicAct(
+                act.at,
+                act.state.value,
+                act.reason or None,
+                act.wishes_until,
+                act.seed_source or None,
+                act.seed_at,
+            )
+            for act in self.acts
+        )
 
     @property
     def due_at(self) -> datetime | None:
@@ -142,7 +182,21 @@ class Draw:
             return self.settings.wishes_until
         is_closing = self.state is DrawState.CLOSED and self.root is None
         is_publishing = self.state is DrawState.PUBLISHED and not self.is_written
-        return self.acts[-1].at if is_closing or is_publishing else None
+        return self.acts[-1].at if is_closing or is_publishing or self.lacks_record else None
+
+    @property
+    def lacks_record(self) -> bool:
+        """Whether it was replaced or called off, and the last text of its record is missing."""
+        is_ended = self.state in (DrawState.SUPERSEDED, DrawState.CANCELLED)
+        return is_ended and self.root is not None and self.record_hash is None
+
+    @property
+    def as_former(self) -> FormerDraw:
+        """What a later draw says of this one, which is over."""
+        last, has_seed = self.acts[-1], self.seed is not None
+        return FormerDraw(
+            self.id, last.state.value, self.root, has_seed, last.reason or None, self.record_hash
+        )
 
     @property
     def is_active(self) -> bool:
@@ -239,17 +293,19 @@ def open_draw(
     now: datetime,
     server_seed: str,
     former: Draw | None = None,
+    reason: str = "",
 ) -> Draw:
     """Return a new draw, which collects wishes, and names the former one of its campaign."""
-    act, supersedes = _settings_act(settings, by, now), former.id if former else None
+    act, supersedes = _settings_act(settings, by, now, reason), former.id if former else None
     return Draw(draw_id, campaign_id, settings, (act,), server_seed, supersedes=supersedes)
 
 
-def _settings_act(settings: DrawSettings, by: UserId, now: datetime) -> DrawAct:
+def _settings_act(settings: DrawSettings, by: UserId, now: datetime, reason: str = "") -> DrawAct:
     return DrawAct(
         now,
         by,
         DrawState.COLLECTING,
+        reason,
         wishes_until=settings.wishes_until,
         seed_source=settings.seed_source,
         seed_at=settings.seed_at,
@@ -350,9 +406,14 @@ def _line_problem(text: str, max_length: int) -> Problem | None:
     return validate_line(text, max_length) if text else ProblemCode.TEXT_MISSING.problem()
 
 
-def written(draw: Draw) -> Draw:
+def written(draw: Draw, record_hash: str) -> Draw:
     """Return the published draw after all that follows from it is done."""
-    return draw if draw.is_written else _changed(replace(draw, is_written=True))
+    return draw if draw.is_written else with_record(replace(draw, is_written=True), record_hash)
+
+
+def with_record(draw: Draw, record_hash: str) -> Draw:
+    """Return the draw with the hash of the last text of its record, which is stored."""
+    return _changed(replace(draw, record_hash=record_hash))
 
 
 def publish(draw: Draw, by: UserId, now: datetime) -> Draw | WrongDrawState:
@@ -365,12 +426,27 @@ def publish(draw: Draw, by: UserId, now: datetime) -> Draw | WrongDrawState:
 def supersede(draw: Draw, reason: str, by: UserId, now: datetime) -> Draw | DrawRefusal:
     """Return the draw whose record stays public, and which another one replaces."""
     reason = normalize_line(reason)
-    if problem := _line_problem(reason, MAX_REASON_LENGTH):
-        return InvalidInput((FieldProblem("reason", problem),))
+    if invalid := validate_reason(reason):
+        return invalid
     if draw.root is None:
         return WrongDrawState(draw.state)
     possible = DrawState.CLOSED, DrawState.DRAWN
     return _with_act(draw, possible, DrawState.SUPERSEDED, by, now, reason)
+
+
+def validate_reason(reason: str) -> InvalidInput | None:
+    """Return what is wrong with the reason for another draw."""
+    problem = _line_problem(reason, MAX_REASON_LENGTH)
+    return InvalidInput((FieldProblem("reason", problem),)) if problem else None
+
+
+def cancel(draw: Draw, reason: str, by: UserId, now: datetime) -> Draw | DrawRefusal:
+    """Return the draw that is called off; its record stays public."""
+    reason = normalize_line(reason)
+    if invalid := validate_reason(reason):
+        return invalid
+    possible = DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN
+    return _with_act(draw, possible, DrawState.CANCELLED, by, now, reason)
 
 
 def _with_act(
@@ -399,6 +475,7 @@ _NOTED_STATES = {
     DrawState.DRAWN: NoteAction.DRAW_RUN,
     DrawState.PUBLISHED: NoteAction.DRAW_PUBLISHED,
     DrawState.SUPERSEDED: NoteAction.DRAW_SUPERSEDED,
+    DrawState.CANCELLED: NoteAction.DRAW_CANCELLED,
 }
 
 

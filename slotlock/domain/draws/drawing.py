@@ -34,7 +34,7 @@ from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import OtherBooking, UserContext, UserContexts
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.draws.basis import (
     DrawBasis,
     DrawEntry,
@@ -50,7 +50,6 @@ from slotlock.domain.users.user import UserId
 # A draw does not depend on the time: at this one no slot has started, and every campaign is open.
 ALWAYS = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-OTHER_CAMPAIGN = CampaignId("other")
 
 
 class WishResult(DescribedEnum):
@@ -66,6 +65,8 @@ class WishResult(DescribedEnum):
     GROUP_FULL = "GROUP_FULL", "All places of the group were taken."
     NOT_ELIGIBLE = "NOT_ELIGIBLE", "The user may not book in the campaign."
     ALREADY_BOOKED = "ALREADY_BOOKED", "The user had a place before the draw."
+    # What records have in place of the two before, and of earlier bookings that rule a wish out.
+    BLOCKED = "BLOCKED", "No lot could give it."
     UNAVAILABLE = "UNAVAILABLE", "The slot was not open when the wishes were closed."
 
 
@@ -148,19 +149,18 @@ class _Places:
 
     def __init__(self, basis: DrawBasis) -> None:
         # Equal terms are one value, as each slot of a campaign has a copy of the same.
-        self.slots = {each.id: _to_slot(each, basis) for each in basis.slots}
-        booked = _booked_before(basis.entries)
         self.states = {
             each.id: SlotState(
-                self.slots[each.id],
+                _to_slot(each, basis),
                 version=1,
                 changed_at=ALWAYS,
                 booked_count=each.booked,
-                bookings=tuple(booked.get(each.id, ())),
-                group_counts=dict(each.group_counts),
+                group_counts={group.group: group.count for group in each.groups},
             )
             for each in basis.slots
         }
+        earlier = DrawSlot(SlotId("earlier"), "", 0, 0, None, (), ())
+        self.earlier_slot = _to_slot(earlier, basis)
         self.last_numbers: dict[SlotId, int] = {}
         self.full: dict[SlotId, WishOutcome] = {}
 
@@ -170,7 +170,7 @@ class _OpenEntry:
 
     def __init__(self, entry: DrawEntry, lot: str, number: int, places: _Places) -> None:
         self.entry, self.lot, self.number = entry, lot, number
-        self._is_eligible = all(member.is_eligible for member in entry.members)
+        self._blocked = {slot_id for member in entry.members for slot_id in member.blocked}
         self._requests = [
             BookingRequest(
                 UserId(member.pseudonym), BookingId(member.pseudonym), UserId(member.pseudonym)
@@ -180,7 +180,7 @@ class _OpenEntry:
         self._users = UserContexts(
             {UserId(member.pseudonym): _to_context(member, places) for member in entry.members}
         )
-        self._has_bookings = any(member.booked for member in entry.members)
+        self._has_bookings = any(member.had for member in entry.members)
         self._outcomes: list[WishOutcome] = []
 
     @property
@@ -199,10 +199,10 @@ class _OpenEntry:
 
     def _decide(self, places: _Places, slot_id: SlotId, round_number: int) -> WishOutcome:
         state = places.states.get(slot_id)
-        if state is None or state.slot.status is not SlotStatus.PUBLISHED:
+        if state is None:
             return WishOutcome(slot_id, WishResult.UNAVAILABLE)
-        if not self._is_eligible:
-            return WishOutcome(slot_id, WishResult.NOT_ELIGIBLE)
+        if slot_id in self._blocked:
+            return WishOutcome(slot_id, WishResult.BLOCKED)
         if not self._has_bookings and slot_id in places.full:
             return places.full[slot_id]
         refusal, after, bookings = self._book(state)
@@ -237,29 +237,26 @@ def _to_outcome(slot_id: SlotId, refusal: BookingRefusal, last_number: int | Non
             return WishOutcome(slot_id, WishResult.FULL, last_number=last_number)
         case GroupFull():
             return WishOutcome(slot_id, WishResult.GROUP_FULL, group=refusal.group)
-        case AlreadyBooked():
-            return WishOutcome(slot_id, WishResult.ALREADY_BOOKED)
         case LimitReached() | TimeConflict():
             is_limit = isinstance(refusal, LimitReached)
             result = WishResult.LIMIT if is_limit else WishResult.TIME_CONFLICT
             conflict = refusal.booking.slot_id if refusal.booking else None
             return WishOutcome(slot_id, result, conflict=conflict)
         case _:
-            if isinstance(refusal, UndrawnRefusal):
+            if isinstance(refusal, UndrawnRefusal | AlreadyBooked):
                 raise TypeError(f"a draw refuses no wish for {refusal!r}")
             assert_never(refusal)
 
 
 def _to_slot(each: DrawSlot, basis: DrawBasis) -> Slot:
     terms = CampaignTerms(
-        basis.campaign_id if each.in_campaign else OTHER_CAMPAIGN,
+        basis.campaign_id,
         version=1,
         published=True,
         opens_at=ALWAYS,
         closes_at=NEVER,
-        max_bookings=basis.max_bookings if each.in_campaign else None,
-        forbid_overlap=each.forbids_overlap,
-        group_limits=basis.group_limits if each.in_campaign else (),
+        max_bookings=basis.max_bookings,
+        forbid_overlap=basis.forbid_overlap,
     )
     return Slot(
         each.title,
@@ -268,32 +265,21 @@ def _to_slot(each: DrawSlot, basis: DrawBasis) -> Slot:
         None,
         SlotKind.OTHER,
         id=each.id,
-        # A booking without a time overlaps nothing.
+        # The slot of earlier bookings has no time, and overlaps nothing.
         start=each.meetings[0].start if each.meetings else ALWAYS,
         end=each.meetings[-1].end if each.meetings else ALWAYS,
-        status=SlotStatus.PUBLISHED if each.is_open and each.in_campaign else SlotStatus.CANCELLED,
+        status=SlotStatus.PUBLISHED,
         choice_group=each.choice_group,
         terms=terms,
-        group_limits=each.group_limits,
+        group_limits=tuple(GroupLimit(group.group, group.limit) for group in each.groups),
         meetings=each.meetings,
     )
 
 
 def _to_context(member: DrawMember, places: _Places) -> UserContext:
-    others = (OtherBooking(_to_booking(member, id_), places.slots[id_]) for id_ in member.booked)
-    return UserContext(UserId(member.pseudonym), member.groups, bookings=tuple(others))
-
-
-def _booked_before(entries: Iterable[DrawEntry]) -> Mapping[SlotId, Sequence[Booking]]:
-    booked: dict[SlotId, list[Booking]] = {}
-    for entry in entries:
-        for member in entry.members:
-            for slot_id in member.booked:
-                booked.setdefault(slot_id, []).append(_to_booking(member, slot_id))
-    return booked
-
-
-def _to_booking(member: DrawMember, slot_id: SlotId) -> Booking:
-    user_id = UserId(member.pseudonym)
+    """Return a user with as many bookings in the campaign as before the draw."""
+    user_id, slot = UserId(member.pseudonym), places.earlier_slot
     made = HistoryEntry(ALWAYS, user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED)
-    return Booking(BookingId("before"), slot_id, user_id, (made,))
+    booking = Booking(BookingId("earlier"), slot.id, user_id, (made,))
+    earlier = (OtherBooking(booking, slot),) * member.had
+    return UserContext(user_id, member.groups, bookings=earlier)

@@ -9,9 +9,8 @@ from slotlock.domain.shared.value_object import value_object
 
 # Wishes that their entry could not have had, whatever others got, are no reason for envy.
 _RULED_OUT = (
-    WishResult.NOT_ELIGIBLE,
+    WishResult.BLOCKED,
     WishResult.GROUP_FULL,
-    WishResult.ALREADY_BOOKED,
     WishResult.UNAVAILABLE,
 )
 

@@ -22,19 +22,18 @@ class ProblemCode(Enum):
     UNKNOWN_TIME_ZONE = "Please use an IANA time zone, such as Europe/Berlin."
 
     # Accounts
-    INVALID_EMAIL = "This is not an e-mail address."
-    INVALID_USERNAME = "A user name has 1 to {maximum} characters, without blanks and @."
-    INVALID_LOGIN_NAME = "This is neither an e-mail address nor a user name without blanks."
-    LOGIN_NAME_MISSING = "Please enter an e-mail address or a user name."
-    TWO_LOGIN_NAMES = "An account has an e-mail address or a user name, not both."
+    INVALID_EMAIL = "This is not an email address."
+    INVALID_USERNAME = "A user name has 1 to {maximum} characters, without spaces and @."
+    INVALID_LOGIN_NAME = "This is neither an email address nor a user name without spaces."
+    LOGIN_NAME_MISSING = "Please enter an email address or a user name."
+    TWO_LOGIN_NAMES = "An account has an email address or a user name, not both."
     USERNAME_TAKEN = "This user name already has an account."
     PASSWORD_LENGTH = "The password must have {minimum} to {maximum} characters."
     PASSWORD_TOO_COMMON = (
         "This password is too easy to guess. Please use another one, such as several words."
     )
     PASSWORD_CONTAINS_NAME = (
-        "The password must not contain the name, the e-mail address or the user name, or "
-        "'slotlock'."
+        "The password must not contain the name, the email address or the user name, or 'slotlock'."
     )
     INVALID_LANGUAGE = "This is not a language tag such as de or en-GB."
     USER_IS_BANNED = "The user is banned."
@@ -140,6 +139,7 @@ class ProblemCode(Enum):
     WISHED_TWICE = "Each slot can be ranked once."
     NOT_IN_CAMPAIGN = "A slot is not in this campaign, or is over."
     NOT_IN_TEAM = "You are not in a team with this id."
+    DRAW_OWNS_ADMISSION = "Opening a draw (`configureDraw`), or `cancelDraw`, changes this."
     NO_CLOSED_DRAW = "The campaign has no such draw with closed wishes."
     SEED_BEFORE_ROOT = "The seed must become public {minutes} minutes after the wishes or later."
     SEED_OF_SERVER = "No source was announced: the server made the seed when the draw opened."

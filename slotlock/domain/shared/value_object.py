@@ -82,6 +82,25 @@ def value_object(cls: type[Value]) -> type[Value]:
     about 40 values: a struct costs no call of Python for that, nor source text that every start
     would compile.
     """
+    return _made(cls)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, fact, attribute))
+def document_object(cls: type[Value]) -> type[Value]:
+    """Make a class of values that are objects of a JSON document, which msgspec reads and writes.
+
+    The names are those of the attributes, such as `maxBookings`, and ids have none of their own:
+    `slot_id` is `slot`.
+    """
+    return _made(cls, rename=_name_in_documents)
+
+
+def _name_in_documents(name: str) -> str:
+    first, *others = name.removesuffix("_id").split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _made(cls: type[Value], **options: Any) -> type[Value]:
     if isinstance(cls, _ValueType):  # since a base is one
         return cls
     namespace = {
@@ -90,7 +109,7 @@ def value_object(cls: type[Value]) -> type[Value]:
         if name not in ("__dict__", "__weakref__")
     }
     bases = *(base for base in cls.__bases__ if base is not object), msgspec.Struct
-    value_class: type[Value] = _ValueType(cls.__name__, bases, namespace)
+    value_class: type[Value] = _ValueType(cls.__name__, bases, namespace, **options)
     return value_class
 
 

@@ -65,7 +65,7 @@ _EAST_ASIAN = re.compile(
     "[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 TWO_LOGIN_NAMES = (
-    "This line has an e-mail address and a user name, but an account has only one of them. "
+    "This line has an email address and a user name, but an account has only one of them. "
     "Please remove one of the two columns, or empty one of the cells."
 )
 

@@ -22,9 +22,9 @@ from slotlock.domain.booking.rules.book import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaign_copies.campaign_copy_outcomes import CopyProblemKind
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
-from slotlock.domain.draws.basis import DrawMethod
+from slotlock.domain.draws import drawing
+from slotlock.domain.draws.basis import DrawMethod, DrawRecordReaders
 from slotlock.domain.draws.draw import DrawState
-from slotlock.domain.draws.drawing import WishResult
 from slotlock.domain.notifications.outbox import Channel, OutboxState
 from slotlock.domain.notifications.webhooks import WebhookEvent
 from slotlock.domain.reports.campaign_reports import Interval
@@ -49,6 +49,7 @@ __all__ = [
     "CopyProblemKind",
     "CsvSeparator",
     "DrawMethod",
+    "DrawRecordReaders",
     "DrawState",
     "ExportFormat",
     "ExportLanguage",
@@ -102,6 +103,16 @@ AuditAction = make_enum(
     ((each.name, each, each.description) for each in AUDIT_ACTIONS),
 )
 
+WishResult = make_enum(
+    "WishResult",
+    "What became of a wish.",
+    (
+        (each.name, each, each.description)
+        for each in drawing.WishResult
+        if each is not drawing.WishResult.BLOCKED
+    ),
+)
+
 
 for each in (
     Attendance,
@@ -111,6 +122,7 @@ for each in (
     CampaignState,
     CsvSeparator,
     DrawMethod,
+    DrawRecordReaders,
     DrawState,
     ExportFormat,
     ExportLanguage,
@@ -127,7 +139,6 @@ for each in (
     SlotStatus,
     TicketStatus,
     WebhookEvent,
-    WishResult,
 ):
     _register_described(each, each.__name__)
 _register_described(Channel, "OutboxChannel")

@@ -14,7 +14,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.enums import DrawMethod
+from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders
 from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id, register_type
 from slotlock.graphql.draws.draw_queries import CampaignIdArgument
 from slotlock.graphql.draws.draw_types import Draw, Wishes, WishesSaved
@@ -67,6 +67,14 @@ class ConfigureDrawInput:
         description="When the randomness of `seedSource` becomes public, at least 10 minutes after "
         "`wishesUntil`. Needed with it.",
     )
+    record_for: DrawRecordReaders = field(
+        default=DrawRecordReaders.PARTICIPANTS, description="Who reads the result in the record."
+    )
+    reason: str | None = field(
+        default=None,
+        description="Why another draw opens, for everybody, 1 to 500 characters. Needed if an "
+        "earlier draw of the campaign was closed. It means nothing for a draw that is open.",
+    )
     copy_wishes_of: strawberry.ID | None = field(
         default=None,
         description="The `recordId` of an earlier draw of the campaign, with whose counted wishes "
@@ -83,6 +91,7 @@ class ConfigureDrawInput:
             self.joins_waitlists,
             self.seed_source or "",
             self.seed_at,
+            self.record_for,
         )
 
 
@@ -147,7 +156,12 @@ class DrawMutations:
             invalid = _invalid("copyWishesOf", ProblemCode.NO_CLOSED_DRAW)
             return CHANGE_DRAW.present(invalid, ResultView(organizer))
         outcome = await draws.configure_draw(
-            info.context.services, organizer, parsed, input.to_settings(), copied
+            info.context.services,
+            organizer,
+            parsed,
+            input.to_settings(),
+            copied,
+            input.reason or "",
         )
         return CHANGE_DRAW.present(outcome, ResultView(organizer))
 
@@ -211,6 +225,22 @@ class DrawMutations:
         if parsed is None:
             return refuse_id(DrawNotFound, campaign_id)
         outcome = await draws.supersede_draw(info.context.services, organizer, parsed, reason)
+        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+
+    @CHANGE_DRAW.mutation(
+        "Call off a draw that is not published, and let everybody book again. Its record stays "
+        "public. It opens a campaign with `admission: DRAW` that has no draw, too. Organizers only."
+    )
+    async def cancel_draw(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        reason: Annotated[str, argument(description="Why, for everybody, 1 to 500 characters.")],
+    ) -> object:
+        organizer, parsed = _organizer_and_id(info, campaign_id)
+        if parsed is None:
+            return refuse_id(DrawNotFound, campaign_id)
+        outcome = await draws.cancel_draw(info.context.services, organizer, parsed, reason)
         return CHANGE_DRAW.present(outcome, ResultView(organizer))
 
 

@@ -191,14 +191,13 @@ class DrawQueries:
 
     @field(
         description="The public record of a draw as a JSON document, which anybody can verify, "
-        "with `slotlock draw verify` or a program of their own. It has the seed and the results "
-        "after the publication, and for organizers from the seed on. Null before the wishes are "
-        "closed."
+        "with `slotlock draw verify` or a program of their own. From the root on, everybody reads "
+        "the rules and the leaves. Organizers and those named by `recordFor` read the result when "
+        "the draw is over. Null before the root."
     )
     async def draw_record(self, info: Info, draw_id: DrawIdArgument) -> str | None:
-        viewer, found = info.context.viewer, await _find_draw(info, draw_id)
-        as_organizer = viewer is not None and viewer.is_organizer
+        found = await _find_draw(info, draw_id)
         if found is None:
             return None
-        services = info.context.services
-        return await public_records.draw_record(services, found, as_organizer=as_organizer)
+        services, viewer = info.context.services, info.context.viewer
+        return await public_records.draw_record(services, found, viewer)

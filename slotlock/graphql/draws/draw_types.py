@@ -7,11 +7,11 @@ import strawberry
 from strawberry import Private, argument, field
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.draws import closing, draw, drawing, measures, record
+from slotlock.domain.draws import closing, draw, drawing, measures
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.enums import DrawMethod, DrawState, WishResult
+from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders, DrawState, WishResult
 from slotlock.graphql.core.ids import (
     draw_global_id,
     parse_user_id,
@@ -34,7 +34,7 @@ class DrawSeed:
     )
 
     @classmethod
-    def from_domain(cls, seed: record.Seed) -> Self:
+    def from_domain(cls, seed: draw.Seed) -> Self:
         return cls(text=seed.text, source=seed.source, by_server=seed.by_server)
 
 
@@ -56,7 +56,9 @@ class DrawAnnouncement:
 class DrawAct:
     at: datetime = field(description="When it happened.")
     state: DrawState = field(description="The state that it led to.")
-    reason: str | None = field(description="Why a draw was replaced; null for other steps.")
+    reason: str | None = field(
+        description="Why a draw was replaced, or opened after another one; null for other steps."
+    )
     wishes_until: datetime | None = field(
         description="Until when wishes are entered since then; null for steps that do not set it."
     )
@@ -139,12 +141,23 @@ class Draw:
 
     @field(description="From which randomness the places will be drawn.")
     def announcement(self) -> DrawAnnouncement:
-        settings = self._draw.settings
-        return DrawAnnouncement(
-            source=settings.seed_source or None,
-            at=settings.seed_at,
-            commitment=self._draw.commitment,
-        )
+        found = self._draw.announcement
+        return DrawAnnouncement(source=found.source, at=found.at, commitment=found.commitment)
+
+    record_for = attribute_field(
+        "_draw.settings.record_for", DrawRecordReaders, "Who reads the result in the record."
+    )
+    record_hash = attribute_field(
+        "_draw.record_hash",
+        str | None,
+        "The SHA-256 of the record with the result; null until the draw is over and it is stored. "
+        "Every later draw of the campaign has it in its root.",
+    )
+
+    @field(description="The earlier draws of the campaign, the first one first, at most 100.")
+    async def former(self, info: Info) -> "list[Draw]":
+        found = await info.context.services.draws.find_all(self._draw.campaign_id)
+        return [Draw(each) for each in reversed(found) if each.id < self._draw.id]
 
     @field(description="Whether users can enter wishes at the moment.")
     def accepts_wishes(self, info: Info) -> bool:
@@ -334,6 +347,10 @@ class DrawResult:
         description="The code of the refusal if one of them could not book in the campaign when "
         "the wishes were closed, such as NOT_ELIGIBLE or EMAIL_NOT_VERIFIED. Null otherwise."
     )
+    blocked: list[WishOutcome] = field(
+        description="The wishes that no lot can give, and why: the user may not have them, or an "
+        "earlier booking rules them out. They are known when the wishes are closed."
+    )
     lot: str | None = field(description="The lot of the entry; null before the publication.")
     lottery_number: int | None = field(
         description="The place of the lot among all, from 1; null before the publication."
@@ -346,11 +363,15 @@ class DrawResult:
     def from_domain(cls, own: draws.ExplainedResult) -> Self:
         drawn = own.result.drawn
         outcomes = enumerate(drawn.outcomes if drawn else (), start=1)
+        ranks = {slot_id: rank for rank, slot_id in enumerate(own.result.wishes, start=1)}
         return cls(
             salt=own.result.salt,
             leaf=own.result.leaf,
             member_count=own.result.member_count,
             not_eligible=own.result.ruled_out,
+            blocked=[
+                WishOutcome.of(ranks[each.slot_id], each, None) for each in own.result.blocked
+            ],
             lot=drawn.lot if drawn else None,
             lottery_number=drawn.number if drawn else None,
             wishes=[
@@ -408,16 +429,16 @@ class DrawPreview:
 
     @classmethod
     def from_domain(cls, preview: draws.DrawPreview) -> Self:
-        full = (WishResult.FULL, WishResult.GROUP_FULL)
+        results = drawing.WishResult
+        full = (results.FULL, results.GROUP_FULL)
         granted, refused = dict[SlotId, int](), dict[SlotId, int]()
         for each in preview.drawn:
             size = len(each.entry.members)
             for outcome in each.outcomes:
-                if outcome.result is WishResult.GRANTED:
+                if outcome.result is results.GRANTED:
                     granted[outcome.slot_id] = granted.get(outcome.slot_id, 0) + size
                 elif outcome.result in full:
                     refused[outcome.slot_id] = refused.get(outcome.slot_id, 0) + size
-        slots = [slot for slot in preview.basis.slots if slot.is_open]
         return cls(
             measures=[DrawMeasures.of(*each) for each in preview.measures.items()],
             slots=[
@@ -429,6 +450,6 @@ class DrawPreview:
                     granted=granted.get(slot.id, 0),
                     refused=refused.get(slot.id, 0),
                 )
-                for slot in sorted(slots, key=lambda each: (each.title, each.id))
+                for slot in sorted(preview.basis.slots, key=lambda each: (each.title, each.id))
             ],
         )

@@ -15,6 +15,7 @@ from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeStre
 from slotlock.infrastructure.mongo.client import Database, WriteProbe
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.draws.draw_repository import DRAW_INDEXES, DrawRepository
+from slotlock.infrastructure.mongo.draws.text_repository import TEXT_INDEXES, DrawTextRepository
 from slotlock.infrastructure.mongo.draws.wish_repository import WISH_INDEXES, WishRepository
 from slotlock.infrastructure.mongo.idempotency.records import (
     IDEMPOTENCY_RECORD_INDEXES,
@@ -60,6 +61,7 @@ INDEXES = (
     *CAMPAIGN_INDEXES,
     *DRAW_INDEXES,
     *WISH_INDEXES,
+    *TEXT_INDEXES,
     *ANNOUNCEMENT_INDEXES,
     *ACCOUNT_INDEXES,
 )
@@ -94,6 +96,7 @@ class Repositories(AccountRepositories):
         self.eligible_users = EligibleUserQueries(database, report_limiter)
         self.unplaced_users = UnplacedUserQueries(database, report_limiter)
         self.draws = DrawRepository(database, campaigns.limiter, required)
+        self.draw_texts = DrawTextRepository(database, campaigns.limiter, required)
         self.wishes = WishRepository(database, campaigns.limiter, required)
         self.audit_log = AuditLogQueries(database, audit_limiter)
         self.slot_changes = SlotChangesReader(database)

@@ -27,7 +27,9 @@ from slotlock.domain.draws.draw import (
     DrawRefusal,
     DrawSettings,
     DrawState,
+    Seed,
     WrongDrawState,
+    cancel,
     close,
     configure,
     note_draw_change,
@@ -35,13 +37,13 @@ from slotlock.domain.draws.draw import (
     publish,
     reopened,
     supersede,
+    validate_reason,
     validate_settings,
     with_root,
     with_seed,
 )
 from slotlock.domain.draws.drawing import DrawnEntry, draw_places
 from slotlock.domain.draws.measures import DrawMeasures, measure
-from slotlock.domain.draws.record import Seed
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -55,13 +57,12 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
+from slotlock.services.draws.public_records import LONG_READ_S, finish_record, store_closing
 from slotlock.services.draws.wishes import copy_wishes
 
 CONTEXT_BATCH_SIZE = 2_000
 MAX_LISTED = 100
 SERVER_SEED_BYTES = 16
-# Drawing for 20,000 users takes seconds, and only organizers and readers of records wait for it.
-LONG_READ_S = 30.0
 
 
 @value_object
@@ -87,11 +88,13 @@ async def configure_draw(
     campaign_id: CampaignId,
     settings: DrawSettings,
     copy_wishes_of: DrawId | None = None,
+    reason: str = "",
 ) -> Draw | DrawRefusal:
     """Open the draw of a campaign, or change the settings of the one that collects wishes.
 
     From now on nobody but organizers books in the campaign. A new draw starts without wishes, or
-    with those that counted in an earlier one of the campaign.
+    with those that counted in an earlier one of the campaign. It needs a reason once an earlier
+    one was closed.
     """
     copied = await services.draws.find(copy_wishes_of) if copy_wishes_of else None
     is_known = copied is not None and copied.campaign_id == campaign_id and copied.root is not None
@@ -99,6 +102,7 @@ async def configure_draw(
         problem = ProblemCode.NO_CLOSED_DRAW.problem()
         return InvalidInput((FieldProblem("copyWishesOf", problem),))
     settings = replace(settings, seed_source=normalize_line(settings.seed_source))
+    reason = normalize_line(reason)
     for _ in attempts():
         now = services.now()
         if refusal := await _validate(services, campaign_id, settings):
@@ -108,18 +112,30 @@ async def configure_draw(
         after = configure(before, settings, caller.user_id, now) if before and is_open else None
         if after is not None and not isinstance(after, Draw):
             return after
+        if after is None and (invalid := await _validate_reason(services, campaign_id, reason)):
+            return invalid
         if refusal := await _admit_by_draw(services, campaign_id, caller.user_id):
             return refusal
         if after is not None and after == before:
             return after
         if before is None or after is None:
-            after, is_saved = await _open(services, caller, campaign_id, settings, before, copied)
+            after, is_saved = await _open(
+                services, caller, campaign_id, settings, before, copied, reason
+            )
         else:
             note = note_draw_change(before, after, caller.user_id, now)
             is_saved = await services.draws.update(before, after, note)
         if is_saved:
             return after
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def _validate_reason(
+    services: Services, campaign_id: CampaignId, reason: str
+) -> InvalidInput | None:
+    """Return what is wrong with the reason of a draw, which needs one after a closed one."""
+    earlier = await services.draws.find_all(campaign_id)
+    return validate_reason(reason) if reason or any(each.root for each in earlier) else None
 
 
 async def _validate(
@@ -135,7 +151,13 @@ async def _admit_by_draw(
     services: Services, campaign_id: CampaignId, by: UserId
 ) -> DrawRefusal | None:
     """Let only organizers book in a campaign from now on; return why that is not possible."""
-    patch = CampaignPatch(admission=SlotAdmission.DRAW)
+    return await _edit_admission(services, campaign_id, SlotAdmission.DRAW, by)
+
+
+async def _edit_admission(
+    services: Services, campaign_id: CampaignId, admission: SlotAdmission, by: UserId
+) -> DrawRefusal | None:
+    patch = CampaignPatch(admission=admission, of_draw=True)
     edited = await campaigns.edit(services, campaign_id, patch, by)
     if isinstance(edited, CampaignNotFound):
         return DrawNotFound(campaign_id)
@@ -149,6 +171,7 @@ async def _open(
     settings: DrawSettings,
     former: Draw | None,
     copied: Draw | None = None,
+    reason: str = "",
 ) -> tuple[Draw, bool]:
     """Open a draw, which begins with the wishes of another one, or of one that it replaces.
 
@@ -156,7 +179,7 @@ async def _open(
     """
     now = services.now()
     by, seed = caller.user_id, secrets.token_hex(SERVER_SEED_BYTES)
-    draw = open_draw(new_draw_id(), campaign_id, settings, by, now, seed, former)
+    draw = open_draw(new_draw_id(), campaign_id, settings, by, now, seed, former, reason)
     if copied is None and former is not None and former.state is DrawState.SUPERSEDED:
         copied = former
     if copied is not None:  # nobody reads them before the draw is there
@@ -199,6 +222,7 @@ async def store_basis(services: Services, draw_id: DrawId) -> Draw | DrawRefusal
             return DrawNotFound(closed.campaign_id)
         root = root_of(found.basis)
         await services.draws.insert_basis(found, root)
+        await store_closing(services, found.basis, root)
         with_basis = with_root(closed, root, services.now())
         note = note_draw_change(closed, with_basis, None, services.now())
         if await services.draws.update(closed, with_basis, note):
@@ -217,8 +241,16 @@ async def read_basis(services: Services, draw: Draw) -> ClosedWishes | None:
     user_ids = sorted({user_id for each in wishes for user_id in each.user_ids})
     states = await load_states(services, campaign)
     users = await _load_contexts(services, draw.campaign_id, states, user_ids)
-    terms = campaign.terms
-    return await asyncio.to_thread(closing.close_wishes, draw, terms, states, users, wishes, now)
+    earlier = await services.draws.find_all(draw.campaign_id)
+    former = [
+        (await finish_record(services, each) if each.lacks_record else each).as_former
+        for each in reversed(earlier)
+        if each.id != draw.id
+    ]
+    salt = secrets.token_hex(SERVER_SEED_BYTES)
+    return await asyncio.to_thread(
+        closing.close_wishes, draw, campaign.terms, states, users, wishes, former, salt, now
+    )
 
 
 async def load_states(services: Services, campaign: Campaign) -> Sequence[SlotState]:
@@ -394,10 +426,44 @@ async def supersede_draw(
         note = note_draw_change(before, old, caller.user_id, now)
         if not is_repeated and not await services.draws.update(before, old, note):
             continue
-        new, is_saved = await _open(services, caller, campaign_id, settings, old)
+        reason = old.acts[-1].reason
+        new, is_saved = await _open(services, caller, campaign_id, settings, old, None, reason)
         if is_saved:
             return new
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def cancel_draw(
+    services: Services, caller: Caller, campaign_id: CampaignId, reason: str
+) -> Draw | DrawRefusal:
+    """Call off a draw that is not published, and let everybody book again.
+
+    Repeating it opens the campaign after a crash, and one that waits for a draw that never opened.
+    """
+    by, now = caller.user_id, services.now()
+    for _ in attempts():
+        before = await services.draws.find_latest(campaign_id)
+        if before is None or before.is_over:
+            return await _free(services, campaign_id, by, before)
+        after = cancel(before, reason, by, now)
+        if not isinstance(after, Draw):
+            return after
+        if await services.draws.update(before, after, note_draw_change(before, after, by, now)):
+            return await _free(services, campaign_id, by, after)
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def _free(
+    services: Services, campaign_id: CampaignId, by: UserId, draw: Draw | None
+) -> Draw | DrawRefusal:
+    """Let everybody book in a campaign after its latest draw; return the draw, if it has one."""
+    campaign = await services.campaigns.find(campaign_id)
+    if campaign is not None and campaign.terms.admission is SlotAdmission.DRAW:
+        if refusal := await _edit_admission(services, campaign_id, SlotAdmission.ANY, by):
+            return refusal
+    elif draw is not None and draw.state is not DrawState.CANCELLED:
+        return WrongDrawState(draw.state)
+    return draw or DrawNotFound(campaign_id)
 
 
 async def _has_replaced(services: Services, draw: Draw) -> bool:

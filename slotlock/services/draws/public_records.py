@@ -1,69 +1,68 @@
-"""The public record of a draw, which anybody may read and verify."""
+"""The public record of a draw, which anybody may verify.
+
+It has two texts, each stored once: one with the root, and one when the draw is over.
+"""
 
 import asyncio
-import json
+from hashlib import sha256
 
-from slotlock.domain.draws.draw import Draw
-from slotlock.domain.draws.drawing import draw_places
-from slotlock.domain.draws.record import DrawRecord, to_document
-from slotlock.infrastructure.mongo.draws.draw_repository import NotBooked
+from slotlock.domain.draws.basis import DrawBasis, DrawRecordReaders
+from slotlock.domain.draws.draw import Draw, with_record
+from slotlock.domain.draws.drawing import DrawnEntry, draw_places
+from slotlock.domain.users.user import Caller
+from slotlock.infrastructure.draw_records import DrawRecord, to_text
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.container import Services
-from slotlock.services.draws.draws import LONG_READ_S
+
+# Reading takes long for 20,000 users.
+LONG_READ_S = 30.0
 
 
-async def draw_record(services: Services, draw: Draw, *, as_organizer: bool = False) -> str | None:
+async def draw_record(services: Services, draw: Draw, viewer: Caller | None) -> str | None:
     """Return the public record of a draw; None before its closing.
 
-    It has the seed and the result once they are published or superseded.
+    It has the result when the draw is over, for those whom its settings name.
     """
     allow_wait(LONG_READ_S)
     if draw.root is None:
         return None
-    root, is_shown = draw.root, as_organizer or draw.is_public
-    # All that a record has is of one version, apart from places that are still being booked.
-    key = (draw.id, draw.version, is_shown)
-    return await services.latest_record.get(key, lambda: _read(services, draw, root, is_shown))
+    if draw.record_hash is not None and await _may_read_result(services, draw, viewer):
+        return await services.draw_texts.find(draw.id, draw.record_hash)
+    return await services.draw_texts.find(draw.id, draw.root)
 
 
-async def _read(services: Services, draw: Draw, root: str, is_shown: bool) -> str:
-    basis = await services.draws.load_basis(draw)
-    missing = await services.draws.find_not_booked(draw) if is_shown else []
-    seed = draw.seed if is_shown else None
-
-    def write() -> str:
-        drawn = draw_places(basis, root, seed.text) if seed else ()
-        return _to_text(draw, DrawRecord(basis, root, seed, drawn), missing)
-
-    return await asyncio.to_thread(write)
+async def _may_read_result(services: Services, draw: Draw, viewer: Caller | None) -> bool:
+    if draw.settings.record_for is DrawRecordReaders.EVERYBODY:
+        return True
+    if viewer is None or viewer.is_organizer:
+        return viewer is not None
+    return await services.draws.find_result(draw, viewer.user_id) is not None
 
 
-def _to_text(draw: Draw, record: DrawRecord, missing: list[NotBooked]) -> str:
-    document = to_document(record)
-    entries = document.pop("entries", None)
-    others = {
-        **document,
-        "notBooked": [
-            {
-                "leaf": each.leaf,
-                "pseudonym": each.pseudonym,
-                "slot": each.slot_id,
-                "reason": each.reason,
-            }
-            for each in missing
-        ],
-        "acts": [
-            {"at": act.at.isoformat(), "state": act.state.value, "reason": act.reason}
-            for act in draw.acts
-        ],
-        "supersedes": draw.supersedes,
-    }
-    if entries is None:
-        return _dump(others)
-    # One by one, as Python lets nothing else run while it writes a value.
-    rows = ",\n".join(map(_dump, entries))
-    return f'{_dump(others)[:-1]}, "entries": [{rows}]}}'
+async def store_closing(services: Services, basis: DrawBasis, root: str) -> None:
+    """Store the text of a closing, before its root is public."""
+    text = await asyncio.to_thread(to_text, DrawRecord(basis, root))
+    await services.draw_texts.insert(basis.draw_id, root, text)
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+async def store_result(
+    services: Services, draw: Draw, basis: DrawBasis, drawn: tuple[DrawnEntry, ...]
+) -> str:
+    """Store the last text of a draw that is over, and return its hash."""
+    lost, seed = await services.draws.find_not_booked(draw), draw.seed and draw.seed.text
+    record = DrawRecord(basis, draw.root or "", seed or None, drawn, tuple(lost), draw.public_acts)
+    text = await asyncio.to_thread(to_text, record)
+    name = sha256(text.encode()).hexdigest()
+    await services.draw_texts.insert(draw.id, name, text)
+    return name
+
+
+async def finish_record(services: Services, draw: Draw) -> Draw:
+    """Store the last text of a draw that was replaced or called off, and its hash."""
+    basis, drawn = await services.draws.load_basis(draw), tuple[DrawnEntry, ...]()
+    if draw.root and draw.seed:
+        drawn = await asyncio.to_thread(draw_places, basis, draw.root, draw.seed.text)
+    after = with_record(draw, await store_result(services, draw, basis, drawn))
+    if await services.draws.update(draw, after):
+        return after
+    return await services.draws.find(draw.id) or draw

@@ -36,7 +36,8 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.conflicts import attempts
-from slotlock.infrastructure.mongo.draws.draw_repository import NotBooked, StoredEntry
+from slotlock.infrastructure.draw_records import NotBooked
+from slotlock.infrastructure.mongo.draws.draw_repository import StoredEntry
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.write_set import Precondition, WaitlistProgress
 from slotlock.services.booking.waitlist import JoinWaitlist
@@ -45,6 +46,7 @@ from slotlock.services.commands.commit import locked_result
 from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.commands.idempotency import to_replay
 from slotlock.services.container import Services
+from slotlock.services.draws.public_records import store_result
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slot_command import SlotCommand
 
@@ -143,7 +145,8 @@ async def finish_publication(services: Services, draw: Draw) -> None:
     if services.sends_mail:
         await _insert_mails(services, draw, entries)
     await _open_campaign(services, draw, by)
-    await services.draws.update(draw, written(draw))
+    record_hash = await store_result(services, draw, basis, drawn)
+    await services.draws.update(draw, written(draw, record_hash))
 
 
 async def _insert_mails(services: Services, draw: Draw, entries: Mapping[str, StoredEntry]) -> None:
@@ -176,6 +179,7 @@ async def _open_campaign(services: Services, draw: Draw, by: UserId) -> None:
             admission=SlotAdmission.ANY,
             opens_at=opens_at if is_possible and opens_at else UNCHANGED,
             allow_past=True,
+            of_draw=True,
         )
         outcome = await campaigns.edit_unless_changed(services, campaign, patch, by)
         if isinstance(outcome, CampaignSaved):

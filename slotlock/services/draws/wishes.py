@@ -1,5 +1,6 @@
 """Users and teams rank the slots that they wish for; organizers see the demand."""
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 
@@ -19,11 +20,15 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DRAWS
 from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
+from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.container import Services
 
 SALT_BYTES = 16
+# How long a request waits for the root to see whether its wishes count, and between two looks.
+ROOT_WAIT_S, ROOT_INTERVAL_S = 15.0, 0.25
 
 
 @value_object
@@ -66,9 +71,28 @@ async def set_wishes(
         return InvalidInput((FieldProblem("teamId", problem),))
     # A closing that began after this read finds the wishes. One that began before may have not.
     after = await services.draws.find(draw.id)
-    if after is None or after.state is not DrawState.COLLECTING:
+    is_open = after is not None and after.state is DrawState.COLLECTING
+    if not is_open and not await _are_counted(services, draw.id, caller, tuple(slot_ids)):
         return WrongDrawState(DrawState.CLOSED)
     return WishesSaved(await services.wishes.find(draw.id, caller.user_id))
+
+
+async def _are_counted(
+    services: Services, draw_id: DrawId, caller: Caller, slot_ids: tuple[SlotId, ...]
+) -> bool:
+    """Wait for the root of a closed draw, and return whether these are the caller's wishes in it.
+
+    Raises:
+        CommitUnknownError: it takes too long.
+    """
+    allow_wait(ROOT_WAIT_S)
+    for _ in range(round(ROOT_WAIT_S / ROOT_INTERVAL_S)):
+        draw = await services.draws.find(draw_id)
+        if draw is None or draw.root is not None:
+            own = await services.draws.find_result(draw, caller.user_id) if draw else None
+            return (own.wishes if own else ()) == slot_ids
+        await asyncio.sleep(ROOT_INTERVAL_S)
+    raise CommitUnknownError("the wishes are still being closed")
 
 
 async def copy_wishes(services: Services, former: Draw, draw: Draw, by: UserId) -> None:

@@ -21,6 +21,7 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.tasks import cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
 from slotlock.services.draws.draws import store_basis
+from slotlock.services.draws.public_records import finish_record
 from slotlock.services.draws.publication import finish_publication
 
 log = logging.getLogger("slotlock.draws")
@@ -99,6 +100,9 @@ async def _advance(services: Services, draw_id: DrawId) -> str | None:
     """Go on with a draw. Return why it is still due, or None."""
     draw, outcome = await services.draws.find(draw_id), None
     if draw is None:
+        return None
+    if draw.lacks_record:
+        await finish_record(services, draw)
         return None
     if await services.campaigns.find(draw.campaign_id) is None:
         await services.draws.end(draw.campaign_id, services.now())

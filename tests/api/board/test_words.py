@@ -82,14 +82,14 @@ def test_a_refusal_of_an_organizer_does_not_speak_to_the_member(language: str) -
 
 
 def test_no_blank_stays_between_chinese_and_a_chinese_value() -> None:
-    def text(by: str | None) -> str:
+    def text(by: str, site_name: str = "School") -> str:
         values = {"by": by, "title": "象棋", "note": "带 鞋", "when": "", "place": "", "link": ""}
-        shared = {"name": None, "site_name": "夜校", "slot_cancelled": True, "by_user": False}
-        mail = render("zh", [("cancelled", {**values, "url": ""})], **shared)
+        parts = [("booked", {**values, "url": ""}), ("password_changed", {"board_url": ""})]
+        mail = render("zh", parts, name=None, site_name=site_name)
         assert "\0" not in mail.html + mail.text
         return mail.text
 
-    assert "王老师已取消此课程。" in text("王老师")
-    assert "Ms Lee 已取消此课程。" in text("Ms Lee")
-    assert "夜校已取消此课程。" in text(None)
-    assert "带 鞋" in text(None)  # what an organizer wrote stays
+    assert "王老师已为你预约。" in text("王老师")
+    assert "Ms Lee 已为你预约。" in text("Ms Lee")
+    assert "你在夜校的账号密码已更改" in text("Ms Lee", "夜校")
+    assert "带 鞋" in text("Ms Lee")  # what an organizer wrote stays

@@ -106,7 +106,7 @@ async def test_a_file_with_invalid_lines_gets_each_problem_once_and_imports_noth
         assert result["code"] == "INVALID_FILE"
         assert result["problemCount"] == 150
         assert result["problems"] == [{
-            "line": 3, "column": "email", "message": "This is not an e-mail address.",
+            "line": 3, "column": "email", "message": "This is not an email address.",
             "lines": list(range(3, 13)), "count": 150,
             "code": "INVALID_EMAIL", "values": {}, "header": "email",
         }]  # fmt: skip

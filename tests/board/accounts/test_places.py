@@ -102,8 +102,8 @@ async def test_somebody_who_was_taken_off_a_list_comes_back_at_its_end(board: Bo
     page = await user_page(board, mia)
     line = page.locator('section[data-key="waiting"]')
     await line.get_by_text("1. Chess").wait_for()
-    await line.get_by_role("button", name="Take off the list").click()
-    await line.get_by_role("group").get_by_role("button", name="Take off the list").click()
+    await line.get_by_role("button", name="Take off the waiting list").click()
+    await line.get_by_role("group").get_by_role("button", name="Take off the waiting list").click()
     await line.get_by_role("button", name="Put back at the end of the list").click()
     await line.get_by_text("2. Chess").wait_for()
 
@@ -115,7 +115,7 @@ async def test_an_erasure_names_the_place_that_becomes_free_and_is_confirmed(boa
     await page.get_by_role("link", name="Escape Room").wait_for()
     await page.get_by_role("button", name="Erase the account").click()
     await shown(page, "1 place becomes free: Escape Room.").wait_for()
-    await page.get_by_role("button", name="Erase for ever").click()
+    await page.get_by_role("button", name="Erase forever").click()
     await shown(page, "Mia is erased.").wait_for()
 
 

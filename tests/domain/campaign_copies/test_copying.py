@@ -107,6 +107,18 @@ def the_copy(slot: Slot, weeks: int = 52) -> Slot:
     return state.slot
 
 
+def test_a_draw_is_not_copied_and_everybody_books_in_the_copy() -> None:
+    for admission, copied in (
+        (SlotAdmission.DRAW, SlotAdmission.ANY),
+        (SlotAdmission.QUEUE_ONLY, SlotAdmission.QUEUE_ONLY),
+    ):
+        terms = replace(TERMS, admission=admission)
+        source = CopySource(replace(CAMPAIGN, terms=terms), (), {})
+        plan = plan_copy(source, CopyRequest(CAMPAIGN.id, "Next", 52), names_for(), NOW)
+        assert isinstance(plan, CopyPlan)
+        assert plan.campaign.terms.admission is copied
+
+
 def problems_of(slot: Slot, rivals: tuple[Any, ...] = (), known: tuple[str, ...] = ()) -> list[Any]:
     """Return the kinds and other slots of the problems with the resources of a copy."""
     source = CopySource(CAMPAIGN, (slot,), {})

@@ -18,8 +18,9 @@ from slotlock.domain.campaigns.campaign import (
     create_campaign,
     edit_campaign,
 )
-from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, NoShowLimit
-from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, NoShowLimit, SlotAdmission
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import INSTANT, NOW, book_place, booking_request, with_facts
 from tests.support.domain.campaign_builders import (
@@ -114,6 +115,25 @@ def problem_fields(outcome: CampaignSaved | InvalidInput) -> list[str]:
     if isinstance(outcome, CampaignSaved):
         return []
     return [problem.field for problem in outcome.problems]
+
+
+def test_only_a_draw_lets_the_admission_begin_or_end_to_be_by_lot() -> None:
+    owned = [FieldProblem("admission", ProblemCode.DRAW_OWNS_ADMISSION.problem())]
+    by_lot = CampaignPatch(admission=SlotAdmission.DRAW)
+    of_draw = replace(by_lot, of_draw=True)
+    in_draw = edited(of_draw)
+    assert in_draw.terms.admission is SlotAdmission.DRAW
+    back = CampaignPatch(admission=SlotAdmission.ANY)
+    refused = (
+        create_campaign(CAMPAIGN_ID, replace(DRAFT, admission=SlotAdmission.DRAW), DAY_BEFORE),
+        edit_campaign(created(), by_lot, DAY_BEFORE),
+        edit_campaign(in_draw, back, DAY_BEFORE),
+    )
+    for each in refused:
+        assert isinstance(each, InvalidInput)
+        assert list(each.problems) == owned
+    for changes in (by_lot, CampaignPatch(name="Other"), replace(back, of_draw=True)):
+        assert isinstance(edit_campaign(in_draw, changes, DAY_BEFORE), CampaignSaved)
 
 
 def test_a_new_campaign_closes_in_the_future_unless_the_past_is_allowed() -> None:

@@ -18,18 +18,17 @@ from slotlock.domain.booking.booking_refusals import (
     TimeConflict,
 )
 from slotlock.domain.booking.rules.book import BookingRequest, book
-from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.draws import closing
-from slotlock.domain.draws.basis import DrawSlot, root_of, time_text
+from slotlock.domain.draws.basis import root_of, time_text
 from slotlock.domain.draws.closing import ClosedWishes
 from slotlock.domain.draws.drawing import DrawnEntry, WishResult
-from slotlock.domain.draws.record import DrawRecord, to_document, verify
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.draw_records import DrawRecord, to_document, verify
 from tests.support.domain.builders import NOW
-from tests.support.domain.draw_scenes import SECRET_LIMIT, DrawScene, build_scene
+from tests.support.domain.draw_scenes import GROUPS, SECRET_LIMIT, DrawScene, build_scene
 from tests.support.domain.draws import drawn_record
 
 SCENES = [build_scene(Random(number)) for number in range(300)]
@@ -43,30 +42,12 @@ RESULTS: Mapping[type[BookingRefusal], WishResult] = {
 Outcome = tuple[WishResult, SlotId | None]
 
 
-def shown_as_it_is(_: object, slot: Slot, __: Sequence[DrawSlot], number: int | None) -> DrawSlot:
-    """Show a slot of a booking with all of its facts."""
-    exclusive = slot.terms is not None and slot.terms.forbid_overlap
-    return DrawSlot(
-        id=slot.id,
-        title=slot.title,
-        capacity=slot.capacity,
-        booked=0,
-        is_open=False,
-        in_campaign=number is not None,
-        forbids_overlap=exclusive,
-        choice_group=slot.choice_group,
-        group_limits=slot.group_limits,
-        group_counts=(),
-        meetings=slot.all_meetings,
-    )
-
-
 def leaks(scene: DrawScene) -> list[str]:
-    """Return what both texts of the record have of slots that cannot be wished for."""
+    """Return what both texts have of slots that cannot be wished for, and of groups."""
     basis = scene.close().basis
     documents = DrawRecord(basis, root_of(basis)), drawn_record(basis)
     text = "".join(json.dumps(to_document(each), ensure_ascii=False) for each in documents)
-    secrets = {SECRET_LIMIT.group}
+    secrets = {SECRET_LIMIT.group, *(f'"{group}"' for group in GROUPS)}
     for state in scene.hidden:
         secrets |= {state.id, state.slot.title, f"choice of {state.id.removeprefix('id-of-')}"}
         # Those who wished for a slot knew its id.
@@ -75,13 +56,15 @@ def leaks(scene: DrawScene) -> list[str]:
     return [each for each in secrets if each in text]
 
 
-@pytest.mark.parametrize("is_guarded", [True, False])
-def test_a_record_has_no_id_title_time_or_group_of_a_slot_that_is_hidden(
-    is_guarded: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("shown", [None, "drafts", "names of groups"])
+def test_a_record_has_no_id_title_or_time_of_a_hidden_slot_and_no_name_of_a_group(
+    shown: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not is_guarded:
-        monkeypatch.setattr(closing._Bookings, "_hide", shown_as_it_is)
-    assert any(map(leaks, SCENES)) is not is_guarded
+    if shown == "drafts":
+        monkeypatch.setattr(closing, "is_open", lambda *_: True)
+    if shown == "names of groups":
+        monkeypatch.setattr(closing, "replace", lambda member, **_: member)
+    assert any(map(leaks, SCENES)) is (shown is not None)
 
 
 def test_a_draw_gives_what_bookings_by_hand_in_its_order_would_get() -> None:
@@ -95,13 +78,13 @@ def test_a_draw_gives_what_bookings_by_hand_in_its_order_would_get() -> None:
             outcomes = [_shown(closed, each, n) for n in range(len(each.outcomes))]
             right = expected[each.entry.leaf]
             assert len(outcomes) == len(right)
-            for (result, conflict), by_hand in zip(outcomes, right, strict=True):
-                found.add(result)
-                if result in (WishResult.UNAVAILABLE, WishResult.NOT_ELIGIBLE):
+            for outcome, shown, by_hand in zip(each.outcomes, outcomes, right, strict=True):
+                found.add(shown[0])
+                if outcome.result in (WishResult.UNAVAILABLE, WishResult.BLOCKED):
                     assert by_hand[0] is not WishResult.GRANTED
                 else:
-                    assert (result, conflict) == by_hand
-    assert found == set(WishResult)
+                    assert shown == by_hand
+    assert found == set(WishResult) - {WishResult.BLOCKED}
 
 
 def test_groups_no_shows_and_an_unproven_address_rule_a_user_out_of_a_whole_draw() -> None:
@@ -120,9 +103,10 @@ def test_groups_no_shows_and_an_unproven_address_rule_a_user_out_of_a_whole_draw
 def _shown(closed: ClosedWishes, each: DrawnEntry, number: int) -> Outcome:
     """Return an outcome as its user sees it."""
     outcome = each.outcomes[number]
-    conflict = outcome.conflict
-    slot_ids = closed.hidden[each.entry.leaf]
-    return outcome.result, slot_ids.get(conflict, conflict) if conflict else None
+    reasons = (own for own in closed.blocked[each.entry.leaf] if own.slot_id == outcome.slot_id)
+    if outcome.result is WishResult.BLOCKED:
+        outcome = next(reasons)
+    return outcome.result, outcome.conflict
 
 
 def book_by_hand(

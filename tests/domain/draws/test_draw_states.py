@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContext
@@ -23,6 +24,7 @@ from slotlock.domain.draws.draw import (
     DrawSettings,
     DrawState,
     WrongDrawState,
+    cancel,
     close,
     configure,
     open_draw,
@@ -32,6 +34,7 @@ from slotlock.domain.draws.draw import (
     with_root,
     with_seed,
 )
+from slotlock.domain.draws.drawing import WishOutcome, WishResult
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import HOUR, NOW, book_users, build_slot, with_facts
@@ -82,11 +85,12 @@ def test_each_act_is_possible_in_its_states_and_repeating_it_changes_nothing(
         "draw": with_seed(draw, None, OLGA, NOW),
         "publish": publish(draw, OLGA, NOW),
         "supersede": supersede(draw, "a reason", OLGA, NOW),
+        "cancel": cancel(draw, "a reason", OLGA, NOW),
     }
     possible = {
-        DrawState.COLLECTING: {"configure", "close"},
-        DrawState.CLOSED: {"close", "draw", "supersede"},
-        DrawState.DRAWN: {"draw", "publish", "supersede"},
+        DrawState.COLLECTING: {"configure", "close", "cancel"},
+        DrawState.CLOSED: {"close", "draw", "supersede", "cancel"},
+        DrawState.DRAWN: {"draw", "publish", "supersede", "cancel"},
         DrawState.PUBLISHED: {"publish"},
         DrawState.SUPERSEDED: set(),
         DrawState.CANCELLED: set(),
@@ -130,29 +134,59 @@ TERMS = build_terms(
 )
 
 
+def wishes_of(name: str, *slot_ids: SlotId) -> Wishes:
+    """Return the wishes of a user."""
+    return Wishes((UserId(name),), slot_ids, "salt", UserId(name), NOW)
+
+
 def closed_on(*states: SlotState, **users: UserContext) -> ClosedWishes:
     """Return the basis for the wishes of these users for all slots."""
     slot_ids = tuple(state.id for state in states)
-    wishes = [Wishes((UserId(name),), slot_ids, "salt", UserId(name), NOW) for name in users]
+    wishes = [wishes_of(name, *slot_ids) for name in users]
     known = contexts(*users.values())
-    return close_wishes(COLLECTING, TERMS, states, known, wishes, NOW)
+    return close_wishes(COLLECTING, TERMS, states, known, wishes, (), "salt", NOW)
 
 
 def test_closing_says_who_may_book_and_has_the_groups_and_bookings_that_count() -> None:
-    elsewhere, (booking,) = book_users(build_campaign_slot(5), "ben")
-    elsewhere = with_facts(elsewhere, id="other", choice_group="one")
+    other = with_facts(build_campaign_slot(5), id="other", choice_group="one")
+    elsewhere, (booking,) = book_users(other, "ben")
     slot = with_facts(build_slot(3), terms=TERMS, choice_group="one")
     ben = user_with_booking("ben", elsewhere, booking, "5b", "choir")
     closed = closed_on(slot, ada=UserContext(UserId("ada"), ("6c",)), ben=ben)
     entries = closed.basis.entries
     members = {closed.users[each.pseudonym]: each for entry in entries for each in entry.members}
-    assert not members[UserId("ada")].is_eligible
-    assert members[UserId("ben")].is_eligible
-    assert members[UserId("ben")].groups == ("5b",)
-    (outside,) = (each for each in closed.basis.slots if not each.in_campaign)
-    assert (outside.title, outside.meetings, outside.choice_group) == ("", (), "one")
-    assert members[UserId("ben")].booked == (outside.id,)
-    assert {"other"} == {slot_id for each in closed.hidden.values() for slot_id in each.values()}
+    reasons = {each for blocked in closed.blocked.values() for each in blocked}
+    assert reasons == {
+        WishOutcome(slot.id, WishResult.NOT_ELIGIBLE),
+        WishOutcome(slot.id, WishResult.LIMIT, conflict=elsewhere.id),
+    }
+    assert [members[UserId(each)].blocked for each in ("ada", "ben")] == [(slot.id,)] * 2
+    assert set(closed.ruled_out.values()) == {"NOT_ELIGIBLE"}
+    assert members[UserId("ben")].groups == ("g1",)
+    assert closed.groups == {"g1": "5b"}
+    assert (members[UserId("ben")].had, [each.id for each in closed.basis.slots]) == (1, [slot.id])
+
+
+def test_codes_of_groups_follow_from_a_secret_and_not_from_the_names() -> None:
+    slot = with_facts(build_slot(3), terms=TERMS)
+    users = contexts(user_in_groups("ada", "5a"), user_in_groups("ben", "5b"))
+    wishes = [wishes_of(name, slot.id) for name in ("ada", "ben")]
+    first = set()
+    for salt in map(str, range(20)):
+        closed = close_wishes(COLLECTING, TERMS, [slot], users, wishes, (), salt, NOW)
+        assert set(closed.groups.values()) == {"5a", "5b"}
+        first.add(closed.groups["g1"])
+    assert first == {"5a", "5b"}
+
+
+def test_a_slot_that_starts_before_the_announced_seed_gets_no_users_by_lot() -> None:
+    slot = with_facts(build_slot(3), terms=TERMS)
+    users, wishes = contexts(user_in_groups("ada", "5a")), [wishes_of("ada", slot.id)]
+    for seed_at, ids in ((slot.slot.start, []), (slot.slot.start - HOUR / 2, [slot.id])):
+        settings = replace(SETTINGS, seed_source="the lottery", seed_at=seed_at)
+        draw = replace(COLLECTING, settings=settings)
+        closed = close_wishes(draw, TERMS, [slot], users, wishes, (), "salt", NOW)
+        assert [each.id for each in closed.basis.slots] == ids
 
 
 def test_only_a_slot_with_fewer_free_places_than_it_had_stops_a_draw() -> None:

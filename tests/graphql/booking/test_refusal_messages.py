@@ -37,22 +37,22 @@ MESSAGES: dict[booking_refusals.BookingRefusal, tuple[str, str]] = {
         "This slot is for groups that this user is not in.",
     ),
     booking_refusals.EmailNotVerified(SLOT.id): (
-        "Please confirm your e-mail address first.",
-        "This user has not confirmed their e-mail address.",
+        "Please confirm your email address first.",
+        "This user has not confirmed their email address.",
     ),
     booking_refusals.TooManyNoShows(SLOT.id, 2, NOW): (
-        "You have missed too many bookings. You may book again from 2030-05-17 14:00:00 UTC on.",
-        "This user has missed too many bookings and may book from 2030-05-17 14:00:00 UTC on.",
+        "After several missed bookings, you may book again from 2030-05-17 14:00:00 UTC.",
+        "After several missed bookings, this user may book again from 2030-05-17 14:00:00 UTC.",
     ),
     booking_refusals.GroupFull(SLOT.id, "5a", 2): (
         "All places for your group 5a are taken.",
         "All places for this user's group 5a are taken.",
     ),
     booking_refusals.HoldCooldown(SLOT.id, NOW): (
-        "You held a place in this slot recently. "
-        "Please book it, or hold it from 2030-05-17 14:00:00 UTC on.",
-        "This user held a place in this slot recently, "
-        "and can hold one from 2030-05-17 14:00:00 UTC on.",
+        "Your reservation here ran out. "
+        "Please book the place, or reserve it from 2030-05-17 14:00:00 UTC on.",
+        "A reservation of this user ran out here. "
+        "They can reserve again from 2030-05-17 14:00:00 UTC on.",
     ),
     booking_refusals.LimitReached(SLOT.id, 2, None): (
         "You have reached the maximum number of bookings: 2.",

@@ -46,7 +46,7 @@ FOR_ORGANIZERS = {
     "pingWebhook", "redeliverWebhook",
     "sendAnnouncement", "announcementRecipientCount",
     "configureDraw", "closeWishes", "runDraw", "previewDraw", "publishDraw", "supersedeDraw",
-    "drawResult", "userBookings", "userWaitlistEntries", "userWishes",
+    "cancelDraw", "drawResult", "userBookings", "userWaitlistEntries", "userWishes",
 }  # fmt: skip
 SAMPLES = {
     "Boolean": False, "Int": 1, "ID": "x", "String": "x", "EmailAddress": "eve@slotlock.test",

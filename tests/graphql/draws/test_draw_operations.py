@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 
 from slotlock.domain.draws.basis import DrawId, commitment_of
-from slotlock.domain.draws.record import verify
+from slotlock.infrastructure.draw_records import verify
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
     CLOSE,
@@ -30,9 +31,12 @@ from tests.support.clients.campaigns import (
 )
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
 from tests.support.clients.fixtures import Three
+from tests.support.polling import poll_until
 
 UNPUBLISH = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
 PROBLEM = "query($id: ID!) { draw(campaignId: $id) { problem } }"
+RECORD_HASH = "query($id: ID!) { drawById(drawId: $id) { recordHash } }"
+FORMER = "query($id: ID!) { drawById(drawId: $id) { former { recordId } } }"
 DRAW_BY_ID = "query($id: ID!) { drawById(drawId: $id) { state } }"
 USER_WISHES = """query($user: ID!) { userWishes(userId: $user) {
   ranked { slotId } userIds
@@ -133,7 +137,6 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     assert commitment_of(DrawId(record_id[-24:]), drawn["seed"]["text"]) == commitment
     assert (await scene.read(ada, THE_DRAW))["seed"] is None
     assert "seed" not in json.loads(await ada.execute(RECORD, id=record_id))
-    assert "entries" in json.loads(await organizer.execute(RECORD, id=record_id))
     assert (await scene.act(PUBLISH))["state"] == "PUBLISHED"
     await scene.until("isWritten")
     record = json.loads(await ben.execute(RECORD, id=record_id))
@@ -170,7 +173,13 @@ async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
     assert (await scene.act(RUN))["state"] == "DRAWN"
     again = await scene.act(SUPERSEDE, reason="Nobody had wishes.")
     assert (again["state"], again["supersedesId"]) == ("COLLECTING", drawn["recordId"])
+
+    async def read_hash() -> Any:
+        return (await organizer.execute(RECORD_HASH, id=drawn["recordId"]))["recordHash"]
+
+    record_hash = await poll_until(read_hash, bool, "the record is stored")
     old = await organizer.execute(RECORD, id=drawn["recordId"])
+    assert sha256(old.encode()).hexdigest() == record_hash
     assert json.loads(old)["acts"][-1]["reason"] == "Nobody had wishes."
     assert verify(json.loads(old)) == []
     log = """query($campaign: ID!) { auditLog(filter: {campaignId: $campaign}) {
@@ -195,14 +204,19 @@ async def test_a_further_draw_hides_no_earlier_one_and_names_it(
     await scene.until("isWritten")
     own, record = await scene.read(ada, RESULT), await ada.execute(RECORD, id=old)
     fields = {"campaignId": scene.campaign, "wishesUntil": hours_from_now(1)}
-    new = await organizer.execute(CONFIGURE, input=fields)
+    unexplained = await organizer.execute(CONFIGURE, input=fields)
+    assert [each["field"] for each in unexplained["fields"]] == ["reason"]
+    new = await organizer.execute(CONFIGURE, input={**fields, "reason": "Places are left."})
     assert new["supersedesId"] == old
+    former = await organizer.execute(FORMER, id=new["recordId"])
+    assert [each["recordId"] for each in former["former"]] == [old]
     ids = [new["recordId"], old]
     for client, result in ((ada, own), (ben, None), (anonymous, None)):
         found = await scene.read(client, DRAWS)
         assert [each["recordId"] for each in found] == ids
         assert [each["myResult"] for each in found] == [None, result]
-        assert await client.execute(RECORD, id=old) == record
+        is_whole = await client.execute(RECORD, id=old) == record
+        assert is_whole is (client is ada)
     assert await scene.read(ada, RESULT) == own
     await organizer.execute(UNPUBLISH, id=scene.campaign)
     for client, seen in ((ada, [old]), (ben, []), (anonymous, []), (organizer, ids)):

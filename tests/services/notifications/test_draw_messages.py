@@ -110,7 +110,9 @@ async def test_a_result_is_sent_also_after_another_draw_was_opened(scene: MailSc
     scene.services.sends_mail = True
     await publish(scene, campaign_id)
     settings = DrawSettings(DrawMethod.ROUNDS, scene.clock.now + HOUR)
-    again = await draws.configure_draw(scene.services, scene.organizer, campaign_id, settings)
+    again = await draws.configure_draw(
+        scene.services, scene.organizer, campaign_id, settings, reason="Places are left."
+    )
     assert isinstance(again, Draw)
     await scene.send(timedelta())
     assert scene.trap.subjects == ["The result of the draw: Sports"] * 3

@@ -146,7 +146,7 @@ async def test_a_draw_waits_twice_as_long_after_each_failure_with_a_line_each_in
         assert not await scene.services.draws.find_due(scene.clock.now)
         scene.clock.advance(MOMENT)
         assert len(caplog.records) == min(attempt, 8)
-    assert "again in 5 s: TypeError" in caplog.text
+    assert "again in 5 s: ValidationError" in caplog.text
 
 
 async def test_a_draw_that_goes_on_again_has_no_problem_any_more(

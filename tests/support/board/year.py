@@ -44,6 +44,15 @@ def form(page: Page, name: str) -> Locator:
     return page.get_by_role("form", name=name, exact=True)
 
 
+async def expect_done(page: Page, *names: str) -> None:
+    """Wait until exactly these of the first steps are ticked."""
+    ticked = page.locator("[data-key=steps] li").filter(has_text="Done")
+    await expect(page.locator("[data-key=steps] li")).to_have_count(7)
+    await expect(ticked).to_have_count(len(names))
+    for name in names:
+        await expect(ticked.locator(f"xpath=self::*[@data-key='{name}']")).to_have_count(1)
+
+
 @step("Sign in")
 async def sign_in(school: School) -> None:
     _, email, password = SECRETARY
@@ -52,6 +61,7 @@ async def sign_in(school: School) -> None:
     await school.fill("Password", password)
     await school.page.locator("main form button").last.click()
     await shown(school.page, "There is no booking period yet.").wait_for()
+    await expect_done(school.page)
 
 
 @step("Enter the rooms")
@@ -63,6 +73,7 @@ async def enter_rooms(school: School) -> None:
     await school.click("Add them")
     await school.page.get_by_role("listitem").filter(has_text="Music room").wait_for()
     await school.click("Close")
+    await expect_done(school.page, "rooms")
 
 
 @step("Enter the holidays")
@@ -114,6 +125,7 @@ async def invite_pupils(school: School) -> None:
 @step("Create a booking period")
 async def create_campaign(school: School) -> None:
     await school.click("Organize")
+    await expect_done(school.page, "people", "rooms", "holidays")
     await school.click("New booking period")
     await school.fill("Name", "Clubs in spring")
     await school.fill("Opens", OPENING)

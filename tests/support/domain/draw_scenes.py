@@ -13,7 +13,7 @@ from slotlock.domain.booking.user_contexts import OtherBooking, UserContext, Use
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, NoShowLimit
 from slotlock.domain.draws.basis import DrawId, DrawMethod
 from slotlock.domain.draws.closing import ClosedWishes, Wishes, close_wishes
-from slotlock.domain.draws.draw import DrawSettings, open_draw
+from slotlock.domain.draws.draw import Draw, DrawSettings, close, open_draw
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
@@ -46,7 +46,11 @@ class DrawScene:
         """Return the basis of the draw."""
         settings = DrawSettings(DrawMethod.ROUNDS, NOW)
         draw = open_draw(DrawId("draw"), self.terms.campaign_id, settings, ORGANIZER, NOW, "seed")
-        return close_wishes(draw, self.terms, self.states, self.users, self.wishes, NOW)
+        closed = close(draw, None, NOW)
+        assert isinstance(closed, Draw)
+        return close_wishes(
+            closed, self.terms, self.states, self.users, self.wishes, (), "salt", NOW
+        )
 
     @property
     def hidden(self) -> tuple[SlotState, ...]:

@@ -1,7 +1,6 @@
 """Random draws, small enough to have every kind of result."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import TypeVar
@@ -9,34 +8,41 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import (
     DrawBasis,
     DrawEntry,
     DrawId,
     DrawMember,
     DrawMethod,
+    DrawRecordReaders,
     DrawSlot,
+    FormerDraw,
+    GroupPlaces,
+    PublicAct,
+    SeedAnnouncement,
     build_entry,
+    commitment_of,
     in_order,
     pseudonym_of,
     root_of,
 )
 from slotlock.domain.draws.drawing import draw_places
-from slotlock.domain.draws.record import DrawRecord, Seed
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.draw_records import DrawRecord, NotBooked
 from tests.support.domain.builders import HOUR, NOW
 
 Value = TypeVar("Value")
 
-GROUPS = ("class:5a", "class:5b", "choir", "Orchester ü\u2028😀")
-ALL_LIMITS = (
-    GroupLimit("*", 3),
-    GroupLimit("class:*", 1),
-    GroupLimit("class:5a", 2),
-    GroupLimit("class:5a*", 3),
-    GroupLimit(GROUPS[3], 1),
+GROUPS = ("g1", "g2", "g3")
+ANNOUNCED = {
+    "the server": SeedAnnouncement(commitment=commitment_of(DrawId("draw-1"), "seed")),
+    "the lottery": SeedAnnouncement("die Lottozahlen ü\u2028😀", NOW + HOUR),
+}
+FORMER = (
+    FormerDraw(DrawId("draw-0"), "published", "0" * 64, True, None, "1" * 64),
+    FormerDraw(DrawId("draw-00"), "cancelled", None, False, "no wishes", None),
 )
 
 
@@ -49,14 +55,20 @@ def build_basis(random: Random, max_bookings: int | None = None) -> DrawBasis:
         _build_entry(random, ids, [next(users) for _ in range(random.choice((1, 1, 1, 2, 3)))])
         for _ in range(random.randint(0, 12))
     ]
+    announced = random.choice(list(ANNOUNCED.values()))
+    opened = PublicAct(NOW - HOUR, "collecting", None, NOW, announced.source, announced.at)
     basis = DrawBasis(
         DrawId("draw-1"),
         CampaignId("campaign-1"),
         random.choice((DrawMethod.ROUNDS, DrawMethod.ROUNDS, DrawMethod.SERIAL)),
         max_bookings or random.choice((None, 1, 2, 3)),
-        _some(random, ALL_LIMITS) if random.random() < 0.4 else (),
+        random.random() < 0.6,
         tuple(slots),
         tuple(entries),
+        announced,
+        (opened, PublicAct(NOW, "closed")),
+        FORMER[: random.randint(0, 2)],
+        random.choice(list(DrawRecordReaders)),
     )
     return in_order(basis)
 
@@ -73,19 +85,26 @@ def build_simple_basis(random: Random) -> DrawBasis:
         for n in range(random.randint(1, 12))
     )
     ids_of_draw = DrawId("draw-1"), CampaignId("campaign-1")
-    return in_order(DrawBasis(*ids_of_draw, DrawMethod.ROUNDS, 1, (), slots, entries))
+    return in_order(DrawBasis(*ids_of_draw, DrawMethod.ROUNDS, 1, False, slots, entries))
 
 
 def plain_slot(slot_id: SlotId, capacity: int) -> DrawSlot:
-    """Return an open slot with nothing but a capacity."""
-    meetings = (Meeting(NOW, NOW + HOUR),)
-    return DrawSlot(slot_id, "Yoga", capacity, 0, True, True, False, None, (), (), meetings)
+    """Return a slot with nothing but a capacity."""
+    return DrawSlot(slot_id, "Yoga", capacity, 0, None, (), (Meeting(NOW, NOW + HOUR),))
 
 
 def drawn_record(basis: DrawBasis, seed: str = "seed") -> DrawRecord:
     """Return the right record of a draw with this seed."""
     root = root_of(basis)
-    return DrawRecord(basis, root, Seed(seed, "the test"), draw_places(basis, root, seed))
+    drawn = draw_places(basis, root, seed)
+    first = next((each for each in drawn if each.granted), None)
+    lost = []
+    if first:
+        user = first.entry.members[0].pseudonym
+        lost = [NotBooked(first.entry.leaf, user, first.granted[0], "SLOT_FULL")]
+    later = NOW + HOUR + timedelta(seconds=1)
+    acts = (*basis.acts, PublicAct(later, "drawn"), PublicAct(later, "published"))
+    return DrawRecord(basis, root, seed, drawn, tuple(lost), acts)
 
 
 def _plain_member(number: int) -> DrawMember:
@@ -98,21 +117,20 @@ def _build_slot(random: Random, number: int) -> DrawSlot:
         for day in range(random.choice((1, 1, 2)))
     ]
     capacity = random.randint(1, 4)
-    slot = DrawSlot(
+    limited = [
+        GroupPlaces(group, random.randint(0, 3), random.choice((0, 0, 1)))
+        for group in GROUPS
+        if random.random() < 0.2
+    ]
+    return DrawSlot(
         SlotId(f"slot-{number}"),
         random.choice(("Yoga", 'Chor "Süd" \\ 😀', "")),
         capacity,
         booked=random.choice((0, 0, 0, 1)),
-        is_open=random.random() < 0.9,
-        in_campaign=random.random() < 0.9,
-        forbids_overlap=random.random() < 0.6,
         choice_group=random.choice((None, None, "week", "language")),
-        group_limits=_some(random, ALL_LIMITS) if random.random() < 0.3 else (),
-        group_counts=((GROUPS[0], 1),) if random.random() < 0.2 else (),
+        groups=tuple(limited),
         meetings=tuple(Meeting(each, each + HOUR) for each in starts),
     )
-    # What stands for a booking in a slot that nobody can wish for may have no time.
-    return slot if slot.is_open or number % 2 else replace(slot, title="", capacity=0, meetings=())
 
 
 def _build_entry(random: Random, ids: Sequence[SlotId], users: Sequence[int]) -> DrawEntry:
@@ -122,9 +140,9 @@ def _build_entry(random: Random, ids: Sequence[SlotId], users: Sequence[int]) ->
     members = [
         DrawMember(
             pseudonym_of(f"salt {user}", UserId(f"user-{user}")),
-            random.random() < 0.95,
             _some(random, GROUPS),
-            tuple(random.sample(ids, min(len(ids), 3))) if random.random() < 0.1 else (),
+            random.choice((0, 0, 0, 1)),
+            tuple(each for each in wishes if each in ids and random.random() < 0.05),
         )
         for user in users
     ]

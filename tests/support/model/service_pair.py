@@ -35,6 +35,7 @@ CLEARED_COLLECTIONS = (
     "campaigns",
     "draw_entries",
     "draw_slots",
+    "draw_texts",
     "draw_wishes",
     "draws",
     "resources",

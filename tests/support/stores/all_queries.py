@@ -49,8 +49,9 @@ from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.sync_plan import plan_sync
 from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserFilter, UserId
+from slotlock.infrastructure.draw_records import NotBooked
 from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.draws.draw_repository import DueDraw, NotBooked
+from slotlock.infrastructure.mongo.draws.draw_repository import DueDraw
 from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.mongo.ids import (
@@ -275,7 +276,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.find_collecting([draw.id, new_draw_id()]) == [draw.id]
     terms = replace(build_terms(), campaign_id=campaign_id)
     slot, users = build_slot(1, id=slot_id, terms=terms), UserContexts({ADA: UserContext(ADA)})
-    closed = close_wishes(draw, terms, [slot], users, [own], now)
+    closed = close_wishes(draw, terms, [slot], users, [own], [], "salt", now)
     root = root_of(closed.basis)
     await draws.insert_basis(closed, root)
     with_basis = with_root(draw, root, now)
@@ -290,6 +291,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.find_result(with_basis, ADA)
     lost = [NotBooked(leaf, pseudonym_of(own.salt, ADA), slot_id, "USER_BANNED")]
     await draws.set_written(with_basis, slot_id, lost)
+    await repositories.draw_texts.insert(draw.id, root, "a text")
+    assert await repositories.draw_texts.find(draw.id, root) == "a text"
     assert await draws.find_written(with_basis) == {slot_id}
     assert await draws.count_waitlisted(with_basis, slot_id) == 0
     assert await draws.find_not_booked(with_basis) == lost

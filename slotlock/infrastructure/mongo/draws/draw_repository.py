@@ -1,18 +1,19 @@
 """Stores draws with their bases and results.
 
     draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
-            leftoversOpenAt, joinsWaitlists, seedSource, seedAt},
+            leftoversOpenAt, joinsWaitlists, seedSource, seedAt, recordFor},
             acts: [{at, by, state, reason, wishesUntil, seedSource, seedAt}], serverSeed, version,
             root?, rootAt?, rules?: {root: rules}, seed?: {text, source, byServer}, isWritten,
-            supersedes?, dueAt?, failures?, problem?}
+            recordHash?, supersedes?, dueAt?, failures?, problem?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
                  waitlisted?: how many users were admitted to the waiting list}
     draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
-                   hidden?: {id: slot}, lot?, number?, outcomes?}
+                   blocked: {slot: {result, conflict}}, groups: {code: name},
+                   lot?, number?, outcomes?}
 
 The parts of a basis have the form of the public record. They are stored under their root before the
 draw gets this root: a basis whose root is not that of its draw has lost, and nobody reads it.
-`hidden` is not public: it has the booked slots for which the record has other ids.
+`blocked` and `groups` are not public: they have what the record says by codes.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bson import ObjectId
+from msgspec import convert, to_builtins
 from pymongo import UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError
@@ -31,23 +33,22 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import (
     DrawBasis,
     DrawId,
-    DrawMethod,
     entry_to_json,
     pseudonym_of,
     rules_to_json,
 )
 from slotlock.domain.draws.closing import ClosedWishes
-from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState
-from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome
-from slotlock.domain.draws.record import (
-    Seed,
+from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState, Seed
+from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.draw_records import (
+    NotBooked,
     outcome_to_json,
     parse_basis,
     parse_entry,
     parse_outcome,
 )
-from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
@@ -104,20 +105,11 @@ class StoredEntry:
 
 
 @value_object
-class NotBooked:
-    """A place that was drawn and could not be booked, for whom, and the code of the reason."""
-
-    leaf: str
-    pseudonym: str
-    slot_id: SlotId
-    reason: str
-
-
-@value_object
 class OwnResult:
     """What a user sees of their entry: the salt of the pseudonyms and, once drawn, the result.
 
-    `ruled_out` is the code of the refusal if a member of the entry was not eligible.
+    `ruled_out` is the code of the refusal if a member of the entry was not eligible, and `blocked`
+    has the wishes that no lot can give, with the reasons that records do not show.
     """
 
     salt: str
@@ -125,6 +117,8 @@ class OwnResult:
     pseudonym: str
     member_count: int
     ruled_out: str | None
+    wishes: tuple[SlotId, ...]
+    blocked: tuple[WishOutcome, ...]
     drawn: DrawnEntry | None
 
 
@@ -321,6 +315,8 @@ class DrawRepository:
             pseudonym_of(found["salt"], user_id),
             len(found["members"]),
             found.get("ruledOut"),
+            tuple(SlotId(each) for each in found["wishes"]),
+            tuple(_to_blocked(found).values()),
             _to_drawn(found),
         )
 
@@ -387,16 +383,16 @@ async def end_draws(
     """
     draws, of_campaign = database["draws"], {"campaign": ObjectId(campaign_id)}
     not_due = {"dueAt": "", "failures": "", "problem": ""}
-    await draws.update_many(
-        {**of_campaign, "active": True},
-        {
-            "$push": {"acts": _to_subdocument(DrawAct(at, by, DrawState.CANCELLED))},
-            "$inc": {"version": 1},
-            "$unset": {"active": "", **not_due},
-        },
-        session=session,
-    )
-    await draws.update_many(of_campaign, {"$unset": not_due}, session=session)
+    published = {**of_campaign, "acts.state": DrawState.PUBLISHED.value}
+    await draws.update_many(published, {"$unset": not_due}, session=session)
+    # The last text of the record of a closed draw is still to be stored.
+    due = {"$cond": [{"$gt": ["$root", None]}, at, "$$REMOVE"]}
+    act = {"$concatArrays": ["$acts", [_to_subdocument(DrawAct(at, by, DrawState.CANCELLED))]]}
+    ended: list[Document] = [
+        {"$set": {"acts": act, "version": {"$add": ["$version", 1]}, "dueAt": due}},
+        {"$unset": ["active", "failures", "problem"]},
+    ]
+    await draws.update_many({**of_campaign, "active": True}, ended, session=session)
 
 
 def _entry_documents(closed: ClosedWishes) -> Iterator[Document]:
@@ -409,109 +405,89 @@ def _entry_documents(closed: ClosedWishes) -> Iterator[Document]:
             "salt": wishes.salt,
             **entry_to_json(entry.members, entry.wishes),
         }
-        if hidden := closed.hidden[entry.leaf]:
-            document["hidden"] = {each: ObjectId(slot_id) for each, slot_id in hidden.items()}
+        document["groups"] = {
+            code: closed.groups[code] for member in entry.members for code in member.groups
+        }
+        # If several members are ruled out, the reason is that of the first.
+        document["blocked"] = {
+            each.slot_id: {
+                "result": each.result.value,
+                "conflict": ObjectId(each.conflict) if each.conflict else None,
+            }
+            for each in reversed(closed.blocked[entry.leaf])
+        }
         codes = [closed.ruled_out[each] for each in pseudonyms if each in closed.ruled_out]
         yield {**document, "ruledOut": codes[0]} if codes else document
+
+
+def _to_blocked(document: Document) -> dict[SlotId, WishOutcome]:
+    return {
+        SlotId(slot_id): WishOutcome(
+            SlotId(slot_id),
+            WishResult(each["result"]),
+            conflict=SlotId(str(each["conflict"])) if each["conflict"] else None,
+        )
+        for slot_id, each in document["blocked"].items()
+    }
 
 
 def _to_drawn(document: Document) -> DrawnEntry | None:
     if "outcomes" not in document:
         return None
-    fields = {name: document[name] for name in ("leaf", "members", "wishes")}
-    entry = parse_entry(fields)
-    outcomes = zip(document["outcomes"], entry.wishes, strict=True)
-    parsed = tuple(
-        _with_slot(parse_outcome(outcome, slot_id), document.get("hidden", {}))
-        for outcome, slot_id in outcomes
-    )
-    return DrawnEntry(entry, document["lot"], document["number"], parsed)
-
-
-def _with_slot(outcome: WishOutcome, hidden: Document) -> WishOutcome:
-    """Return the outcome of a wish with the slot that rules it out, if the record hides that."""
-    slot_id = hidden.get(outcome.conflict or "")
-    return replace(outcome, conflict=SlotId(str(slot_id))) if slot_id else outcome
+    entry = parse_entry({name: document[name] for name in ("leaf", "members", "wishes")})
+    blocked, names = _to_blocked(document), document["groups"]
+    outcomes = []
+    for outcome, slot_id in zip(document["outcomes"], entry.wishes, strict=True):
+        found = parse_outcome(outcome, slot_id)
+        if found.result is WishResult.BLOCKED:
+            found = blocked[slot_id]
+        outcomes.append(replace(found, group=names[found.group]) if found.group else found)
+    return DrawnEntry(entry, document["lot"], document["number"], tuple(outcomes))
 
 
 def _to_fields(draw: Draw) -> Document:
-    settings, seed = draw.settings, draw.seed
     fields: Document = {
         "campaign": ObjectId(draw.campaign_id),
-        "settings": {
-            "method": settings.method.value,
-            "wishesUntil": settings.wishes_until,
-            "showsDemand": settings.shows_demand,
-            "leftoversOpenAt": settings.leftovers_open_at,
-            "joinsWaitlists": settings.joins_waitlists,
-            "seedSource": settings.seed_source,
-            "seedAt": settings.seed_at,
-        },
+        "settings": to_builtins(draw.settings, builtin_types=(datetime,)),
         "acts": [_to_subdocument(act) for act in draw.acts],
         "serverSeed": draw.server_seed,
         "version": draw.version,
         "isWritten": draw.is_written,
     }
-    if draw.is_active:
-        fields["active"] = True
-    if draw.due_at is not None:
-        fields["dueAt"] = draw.due_at
-    if draw.root is not None:
-        fields |= {"root": draw.root, "rootAt": draw.root_at}
-    if seed is not None:
-        fields["seed"] = {"text": seed.text, "source": seed.source, "byServer": seed.by_server}
-    if draw.supersedes is not None:
-        fields["supersedes"] = ObjectId(draw.supersedes)
-    return fields
+    optional = {
+        "active": draw.is_active or None,
+        "dueAt": draw.due_at,
+        "root": draw.root,
+        "rootAt": draw.root_at,
+        "seed": to_builtins(draw.seed),
+        "recordHash": draw.record_hash,
+        "supersedes": ObjectId(draw.supersedes) if draw.supersedes else None,
+    }
+    return fields | {name: value for name, value in optional.items() if value is not None}
 
 
 def _to_subdocument(act: DrawAct) -> Document:
-    by = ObjectId(act.by) if act.by else None
-    return {
-        "at": act.at,
-        "by": by,
-        "state": act.state.value,
-        "reason": act.reason,
-        "wishesUntil": act.wishes_until,
-        "seedSource": act.seed_source,
-        "seedAt": act.seed_at,
-    }
+    fields: Document = to_builtins(act, builtin_types=(datetime,))
+    return {**fields, "by": ObjectId(act.by) if act.by else None}
 
 
 def _to_act(act: Document) -> DrawAct:
-    by = UserId(str(act["by"])) if act["by"] else None
-    return DrawAct(
-        act["at"],
-        by,
-        DrawState(act["state"]),
-        act["reason"],
-        act["wishesUntil"],
-        act["seedSource"],
-        act["seedAt"],
-    )
+    return convert({**act, "by": str(act["by"]) if act["by"] else None}, DrawAct)
 
 
 def _to_draw(document: Document) -> Draw:
-    settings, seed = document["settings"], document.get("seed")
     return Draw(
         DrawId(str(document["_id"])),
         CampaignId(str(document["campaign"])),
-        DrawSettings(
-            DrawMethod(settings["method"]),
-            settings["wishesUntil"],
-            settings["showsDemand"],
-            settings["leftoversOpenAt"],
-            settings["joinsWaitlists"],
-            settings["seedSource"],
-            settings["seedAt"],
-        ),
+        convert(document["settings"], DrawSettings),
         tuple(_to_act(act) for act in document["acts"]),
         document["serverSeed"],
         document["version"],
         document.get("root"),
         document.get("rootAt"),
-        Seed(seed["text"], seed["source"], seed["byServer"]) if seed else None,
+        convert(document.get("seed"), Seed | None),
         document["isWritten"],
+        document.get("recordHash"),
         DrawId(str(document["supersedes"])) if "supersedes" in document else None,
         document.get("failures", 0),
         document.get("problem"),

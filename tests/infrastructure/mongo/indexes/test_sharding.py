@@ -24,6 +24,7 @@ UNIQUE_ON_ONE_SHARD = {
     "users.identity",
     *("teams.members", "teams.invitations", "resources.name_key", "holiday_lists.name_key"),
     *("draws.active", "draw_slots.slot", "draw_entries.leaf", "draw_wishes.users"),
+    "draw_texts.part",
 }
 
 # Reads of these fields of slots, with any other filter.

@@ -12,6 +12,7 @@ import { copyForm, copyPanel } from "./forms/copy.js";
 import { holidayPanel } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
 import { resourcePanel } from "./forms/resourcepanel.js";
+import { firstSteps } from "./firststeps.js";
 import { toggleButton } from "./parts.js";
 
 export function openOrganizer() {
@@ -25,6 +26,14 @@ export function openOrganizer() {
   let copy = null;
   const resources = resourcePanel();
   const holidays = holidayPanel();
+  const steps = firstSteps({
+    campaigns: () => live.items,
+    hasCourses: (id) => Boolean(counts.get(id)?.slotCount || counts.get(id)?.drafts),
+    create: () => form || create(),
+    openRooms: () => resources.isOpen() || resources.toggle(),
+    isOpen: () => resources.isOpen() || holidays.isOpen(),
+    openHolidays: () => holidays.isOpen() || holidays.toggle(),
+  });
 
   /** Count one campaign after the other, each once: statistics are costly. */
   async function count() {
@@ -91,12 +100,11 @@ export function openOrganizer() {
         h("nav", { class: "row even", "aria-label": t("orga.more") },
           h("a", { class: "btn second", href: "#/people" }, icon("people"), t("people.title")),
           h("a", { class: "btn second", href: "#/door" }, icon("code"), t("door.title")),
-          site.sendsMail && h("a", { class: "btn second", href: "#/mail" }, icon("list"), t("mail.title")),
           toggleButton([icon("school"), t("resources.title")], resources.isOpen(), resources.toggle),
-          toggleButton([icon("week"), t("holidays.title")], holidays.isOpen(), holidays.toggle),
-          h("a", { class: "btn second", href: "#/webhooks" }, icon("gear"), t("webhooks.title"))),
+          toggleButton([icon("week"), t("holidays.title")], holidays.isOpen(), holidays.toggle)),
         resources.render(),
         holidays.render(),
+        steps.render(),
         form && form.render(t("orga.create"), campaignFields(form), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
         live.error && !live.items
           ? failure(live.error, () => live.load())
@@ -105,6 +113,11 @@ export function openOrganizer() {
             : live.items.length
               ? h("ul", { class: "frame list" }, [...live.items].sort((a, b) => rank(a) - rank(b) || b.opensAt.localeCompare(a.opensAt)).map(entry))
               : notice("", "list", t("orga.empty")),
+        h("details", { class: "more", "data-key": "technician" },
+          h("summary", null, t("orga.technician")),
+          h("nav", { class: "row even", "aria-label": t("orga.technician") },
+            site.sendsMail && h("a", { class: "btn second", href: "#/mail" }, icon("list"), t("mail.title")),
+            h("a", { class: "btn second", href: "#/webhooks" }, icon("gear"), t("webhooks.title")))),
       ];
     },
     leave() {

@@ -57,6 +57,7 @@ export function openDraw(campaignId) {
       joinsWaitlists: draw?.joinsWaitlists ?? true,
       seedSource: draw?.announcement.source ?? "",
       seedAt: toLocal(draw?.announcement.at, deviceZone),
+      reason: "",
     });
     redraw();
     form.focusFirst();
@@ -118,6 +119,7 @@ export function openDraw(campaignId) {
       current.time("leftoversOpenAt", deviceZone),
       current.field("seedSource", { maxlength: 500, autocomplete: "off" }),
       current.time("seedAt", deviceZone),
+      data.draw && data.draw.state !== "COLLECTING" && current.field("reason", { maxlength: 500 }),
     ], { onsubmit: save, oncancel: close });
   }
 

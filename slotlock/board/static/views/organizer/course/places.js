@@ -52,7 +52,6 @@ export class Places {
     const { text, said = `${place.user?.name}: ${text}`, label = t("place.undo"), back } = toEnd(result);
     this.ended.set(place.id, { place, text, label, back });
     this.open = "";
-    this.courses.clear();
     say(said);
     await this.reload();
     focusKey(`button undo ${place.id}`);
@@ -97,7 +96,6 @@ export class Places {
     const [name, variables] = /** @type {any} */ (back)();
     const isDone = await this.actions.run(`undo ${id}`, name, variables, t("place.undone", { name: place?.user?.name, title: place?.slot.title }));
     if (isDone) this.ended.delete(id);
-    this.courses.clear();
     await this.reload();
     focusAfter();
   }
@@ -177,7 +175,7 @@ export class Places {
   async read(campaign) {
     this.actions.problems.delete(campaign);
     try {
-      const found = this.courses.get(campaign) ?? (await readAll("planSlots", { campaign, status: "PUBLISHED" }, "slots")) ?? [];
+      const found = (await readAll("planSlots", { campaign, status: "PUBLISHED" }, "slots")) ?? [];
       const next = found.filter((each) => Date.parse(each.endTime) > now()).sort((a, b) => a.startTime.localeCompare(b.startTime));
       this.courses.set(campaign, next);
     } catch (caught) {
@@ -220,7 +218,6 @@ export class Places {
     const give = (/** @type {string} */ name, /** @type {any} */ variables, /** @type {string} */ said) => async () => {
       if (!(await this.actions.run(key, name, variables, `${user.name}: ${said}`))) return;
       this.open = "";
-      this.courses.clear();
       await this.reload();
       focusAfter();
     };

@@ -5,14 +5,14 @@ import { redraw } from "../../../kernel.js";
 import { COUNT, isWhole } from "./form.js";
 import { groupList, readGroups, unknownGroups } from "./groups.js";
 
-/** How members get places; a draw stays one. @type {import("./form.js").Field} */
+/** How members get places; only draws change it of a campaign that has one. @type {import("./form.js").Field} */
 export const QUEUE_ONLY = {
   name: "isQueueOnly",
   kind: "check",
   sent: "admission",
   help: "campaignForm.isQueueOnlyHelp",
   from: ({ admission }) => admission === "QUEUE_ONLY",
-  read: ({ values, object }) => (values.isQueueOnly ? "QUEUE_ONLY" : object.admission === "DRAW" ? "DRAW" : "ANY"),
+  read: ({ values, object }) => (object.admission === "DRAW" ? undefined : values.isQueueOnly ? "QUEUE_ONLY" : "ANY"),
 };
 /** The limit of each group, which stands where people look for the class limit, and those of others. @type {import("./form.js").Field[]} */
 export const GROUP_LIMITS = [
