@@ -84,6 +84,11 @@ class UserRow:
     subject: str | None = None
     identity: Identity | None = None
 
+    @property
+    def email(self) -> str | None:
+        """The email address; None for a user name."""
+        return self.login_name if "@" in self.login_name else None
+
 
 @value_object
 class UserFile:

@@ -5,6 +5,8 @@ import { run } from "../../client.js";
 import { number, t } from "../../text.js";
 import { whenOf } from "./forms/localtime.js";
 
+const ENOUGH_PASSWORDS = 0.8;
+
 /**
  * A check: whether it is good, a warning or a problem, and what helps, each as its text and what the page does or the address of another page.
  * @typedef {{kind: "good" | "late" | "bad", text: string, helps: Array<[string, string]>}} Check
@@ -28,7 +30,7 @@ export async function readChecks(campaign, slots, zone) {
   const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
   if (isOpen && Date.parse(campaign.closesAt) <= now()) return [];
   const before = isOpen ? [] : [placesCheck(slots, found), tooFewCheck(campaign, found), opensCheck(campaign, zone), pastCheck(found)];
-  return [...before, ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone)].filter((each) => each !== null);
+  return [...before, ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone, isOpen)].filter((each) => each !== null);
 }
 
 /** Return how many courses there are: the dates of a series are one. @param {any[]} slots */
@@ -104,8 +106,8 @@ function draftsCheck(campaign, slots) {
   return drafts.length < slots.length ? check("good", text, [t("plan.publishOthers"), "publishOthers"]) : check("good", text);
 }
 
-/** @param {any} found @param {string} zone @returns {Check | null} */
-function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone) {
+/** Before the opening, most people should have a password. @param {any} found @param {string} zone @param {boolean} isOpen @returns {Check | null} */
+function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone, isOpen) {
   if (!userCount) return null;
   if (!count) return check("good", t("check.passwords"));
   const text = [
@@ -115,5 +117,7 @@ function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithou
   ].filter(Boolean).join(" ");
   /** @type {[string, string]} */
   const see = [t("check.seeWho"), "#/people/without-password"];
-  return uninvited ? check("late", text, [t("check.invite"), "#/people/invitations"], see) : check("good", text, see);
+  const areFew = !isOpen && userCount - count < ENOUGH_PASSWORDS * userCount;
+  const help = t(uninvited ? "check.invite" : "check.remind");
+  return uninvited || areFew ? check("late", text, [help, "#/people/invitations"], see) : check("good", text, see);
 }
