@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from slotlock.auth.invitations import PasswordInvitation
 
 BYTE_ORDER_MARK = "\ufeff"
-INVITATION_COLUMNS = ("email", "name", "token", "expires_at", "username", "groups")
+INVITATION_COLUMNS = ("email", "name", "token", "expires_at", "username", "groups", "family_name")
 
 
 def csv_header(names: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
@@ -42,4 +42,5 @@ async def invitation_csv_lines(
         expires_at = format_time(invitation.expires_at)
         user, link = invitation.user, page + invitation.token
         login = (user.email or "", user.name, link, expires_at, user.username or "")
-        yield csv_line((*login, ", ".join(user.groups)), separator)
+        groups, family_name = ", ".join(user.groups), user.family_name or ""
+        yield csv_line((*login, groups, family_name), separator)

@@ -52,6 +52,7 @@ class NewUser:
     name: str
     groups: tuple[str, ...]
     identity: Identity | None = None
+    family_name: str | None = None
 
 
 @value_object
@@ -66,6 +67,7 @@ class UserUpdate:
     groups: tuple[str, ...]
     choice: Choice | None = None
     identities: IdentityChange | None = None
+    family_name: str | None = None
 
     @property
     def is_claim(self) -> bool:
@@ -259,7 +261,8 @@ def plan_import(
         before = existing_users.get(row.login_name)
         if before is None:
             name = row.name or row.login_name.partition("@")[0][:MAX_USER_NAME_LENGTH]
-            created.append(NewUser(row.login_name, name, row.groups or (), row.identity))
+            groups = row.groups or ()
+            created.append(NewUser(row.login_name, name, groups, row.identity, row.family_name))
             index_changes += len(_search_words_of(name, row.login_name)) + len(row.groups or ())
             index_changes += row.identity is not None
         elif isinstance(grant_refusal(caller, before), SelfRegistered) and not choices.of(row.line):
@@ -291,10 +294,11 @@ def _to_update(
     choice = choices.of(row.line) if before.self_registered else None
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
+    family_name = before.family_name if row.family_name is None else row.family_name
     is_same = (name, groups, identities) == (before.name, before.groups, None)
-    if is_same and choice is None:
+    if is_same and family_name == before.family_name and choice is None:
         return None
-    return UserUpdate(before, name, groups, choice, identities)
+    return UserUpdate(before, name, groups, choice, identities, family_name)
 
 
 def _count_index_changes(update: UserUpdate) -> int:

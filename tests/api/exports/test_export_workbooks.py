@@ -32,7 +32,7 @@ COURSE: Json = {
     "startTime": "2035-07-02T09:00:00+02:00",
     "endTime": "2035-07-02T10:30:00+02:00",
 }
-TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name", "Address",
+TITLES = ["Course", "Start (local)", "End (local)", "Time zone", "Location", "Name", "Address",
           "Groups", "Status", "Held until (local)", "Created at (local)",
           "Created by", "Waiting since (local)", "Overridden limits", "Attendance",
           "Checked in at (local)", "Resources", "Meetings"]  # fmt: skip

@@ -263,7 +263,7 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
     await page.get_by_role("link", name="Texts of the mails").click()
     await page.get_by_label("Language").select_option("de")
     await page.get_by_label("Occasion").select_option("moved")
-    await page.get_by_role("heading", name="Verlegt: Schach").wait_for()
+    await page.get_by_role("heading", name="Umgebucht: Schach").wait_for()
 
 
 async def test_a_campaign_has_its_reminder_in_days_and_a_mail_before_it_opens(board: Board) -> None:
