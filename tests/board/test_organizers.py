@@ -2,15 +2,17 @@
 
 import asyncio
 import re
+import secrets
 from io import BytesIO
 from typing import Any
 
 import openpyxl
 import pytest
 from playwright.async_api import FilePayload, Page, expect
+from pypdf import PdfReader
 
 from tests.board.test_accessibility import violations
-from tests.support.board.pages import Board, shown
+from tests.support.board.pages import Board, asks_for, shown
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import hours_from_now
 from tests.support.stores.users import new_email
@@ -175,6 +177,43 @@ async def test_a_secretary_vouches_for_the_pupils_of_a_file(board: Board) -> Non
     await page.get_by_role("link", name=emails[1]).click()
     await page.get_by_role("button", name="It is this person").click()
     await page.get_by_label("Groups").wait_for()
+
+
+async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board) -> None:
+    tag = secrets.token_hex(3)
+    names = ["Becker;Björn", "Zander;Ada", "Adler;Zoe", "Groß;"]
+    users = [f"{name};u{number}.{tag};9c{tag}" for number, name in enumerate(names)]
+    content = "\n".join(["Nachname;Vorname;Benutzername;Klasse", *users]).encode("cp1252")
+    page = await open_as_organizer(board, "people/import")
+    file = FilePayload(name="9c.csv", mimeType="text/csv", buffer=content)
+    await page.set_input_files("#file", file)
+    await shown(page, "Björn Becker").wait_for()
+    await shown(page, f"Classes and groups: 9c{tag} (4)").wait_for()
+    await shown(page, "First or last name missing: Line 5").wait_for()
+    await page.get_by_role("button", name="Import 4 people").click()
+    await page.get_by_role("link", name="Invitations").click()
+    await page.get_by_label("Only this group").fill(f"9c{tag}")
+    await page.get_by_role("button", name="Create the links").click()
+    for _ in range(2):
+        async with page.expect_download() as saved:
+            await page.get_by_role("button", name="Print letters (PDF)").click()
+    pages = PdfReader(await (await saved.value).path()).pages
+    text = pages[0].extract_text()
+    order = [text.index(name) for name in ("Zoe Adler", "Björn Becker", "Groß", "Ada Zander")]
+    assert (len(pages), order) == (1, sorted(order))
+    # What is printed is what the page shows.
+    for entry in await page.locator(".list li .small").all_text_contents():
+        assert entry.rpartition(" · ")[2] in text
+    assert await violations(page) == []
+    reminder = page.get_by_role("link", name="Remind them again")
+    for opens_in, count in ((24, 1), (-1, 0)):
+        times = {"opensAt": hours_from_now(opens_in), "closesAt": hours_from_now(48)}
+        group = {"eligibleGroups": [[f"9c{tag}"]]}
+        campaign_id = await create_campaign(board.organizer, **times, **group)
+        await board.organizer.add_slot(campaignId=campaign_id, **soon())
+        async with page.expect_response(lambda it: asks_for(it.request, "campaignReadiness")):
+            await page.goto(f"{board.app.url}/board#/plan/{campaign_id}")
+        await expect(reminder).to_have_count(count)
 
 
 async def test_an_admin_takes_an_account_over_and_cancels_its_places(board: Board) -> None:

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 BYTE_ORDER_MARK = "\ufeff"
 # A program builds links of its own of the tokens; for organizers, and operators, there are links.
-INVITATION_COLUMNS = ("email", "name", "token", "expires_at", "username", "groups", "link")
-PRINTED_COLUMNS = ("email", "name", "link", "expires_at", "username", "groups")
+INVITATION_COLUMNS = (
+    *("email", "name", "token", "expires_at"),
+    *("username", "groups", "link", "family_name"),
+)
+PRINTED_COLUMNS = ("email", "name", "link", "expires_at", "username", "groups", "family_name")
 INVITATION_VIEW = "#/invitation/"
 
 
@@ -53,5 +56,6 @@ async def invitation_csv_lines(
             "username": user.username or "",
             "groups": ", ".join(user.groups),
             "link": page + token if page and token else "",
+            "family_name": user.family_name or "",
         }
         yield csv_line([cells[column] for column in columns], separator)

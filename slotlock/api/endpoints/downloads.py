@@ -26,11 +26,14 @@ _COMMA_REGIONS = "419 bz cu do gt hn mx ni pa pe pr sv us"
 COMMA_REGIONS = frozenset(_COMMA_REGIONS.split())
 
 
-def content_disposition(subject: str, ending: str, *, inline: bool = False) -> str:
+def content_disposition(
+    subject: str, ending: str, *, plain_ending: str = "", inline: bool = False
+) -> str:
     """Return the header of a file that is named after its subject, a text that users wrote.
 
-    `ending` is plain, such as `roster-2026-11-26.csv`. A browser without `filename*` (RFC 6266)
-    gets the letters of the subject that ASCII has. No other character reaches the header.
+    `ending` is plain, such as `roster-2026-11-26.csv`, or there is a plain one, too. A browser
+    without `filename*` (RFC 6266) gets that, and the letters of the subject that ASCII has. No
+    other character reaches the header.
     """
     # Letters, marks and digits. A pattern would take the vowels of Hindi or Thai for punctuation.
     letters = [
@@ -38,7 +41,7 @@ def content_disposition(subject: str, ending: str, *, inline: bool = False) -> s
         for each in normalize_nfc(subject).lower()
     ]
     name = _join("-".join("".join(letters).split()), ending)
-    plain_name = _join(_NOT_PLAIN.sub("-", fold(subject)).strip("-"), ending)
+    plain_name = _join(_NOT_PLAIN.sub("-", fold(subject)).strip("-"), plain_ending or ending)
     header = f'{"inline" if inline else "attachment"}; filename="{plain_name}"'
     return header if name == plain_name else f"{header}; filename*=UTF-8''{quote(name, safe='')}"
 

@@ -23,6 +23,7 @@ from slotlock.domain.users.import_choices import INVALID_CHOICES, parse_choices
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from slotlock.domain.users.import_plan import (
     ImportBusy,
+    ImportPreview,
     ImportResult,
     ImportTooLarge,
     SelfRegisteredAccount,
@@ -37,6 +38,7 @@ from slotlock.graphql.transport.http_messages import HttpError, check_declared_b
 from slotlock.infrastructure.request_deadline import untimed
 
 CSV_MEDIA_TYPE = "text/csv"
+MAX_WARNING_LINES = 10
 # What browsers call a CSV file: Windows with Excel, others, Android, and none without a program for
 # it. The content decides.
 OTHER_CSV_MEDIA_TYPES = (
@@ -140,6 +142,21 @@ def import_report(result: ImportResult) -> dict[str, object]:
             for user in result.leavers
         ],
         "similarGroups": [list(groups) for groups in result.similar_groups],
+        **({"preview": _to_preview(result.preview)} if result.dry_run else {}),
+    }
+
+
+def _to_preview(preview: ImportPreview) -> dict[str, object]:
+    return {
+        "first": [
+            {"email": row.login_name, "name": row.name, "groups": list(row.groups or ())}
+            for row in preview.first
+        ],
+        "groups": [{"name": name, "count": count} for name, count in preview.groups],
+        "warnings": [
+            {"code": warning, "lines": list(lines[:MAX_WARNING_LINES]), "count": len(lines)}
+            for warning, lines in preview.odd_lines
+        ],
     }
 
 

@@ -13,6 +13,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.schedule_texts import format_schedule
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.groups import class_of
 
 Shown = TypeVar("Shown")
 Cell = str | int | datetime | None
@@ -82,7 +83,7 @@ SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
     RosterColumn("start", "Start (local)", 17, lambda slot: slot.start),
     RosterColumn("end", "End (local)", 17, lambda slot: slot.end),
     RosterColumn("time_zone", "Time zone", 18, lambda slot: slot.time_zone),
-    RosterColumn("location", "Where", 20, lambda slot: slot.location),
+    RosterColumn("location", "Where", 20, lambda slot: slot.location, text=lambda s, _: s.place),
 )
 # The last columns of every sheet. A new one comes at the end, because columns keep their positions.
 LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
@@ -121,6 +122,15 @@ WAITING_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     _SINCE,
     RosterColumn("waitlisted_by", "Put on the list by", 24, lambda row: row.made_by),
 )
+# Of the list of a whole school: who is where.
+ALL_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    RosterColumn("class", "Class", 10, lambda row: class_of(row.groups)),
+    RosterColumn("family_name", "Family name", 20, lambda row: row.split_name[0]),
+    RosterColumn("given_name", "Given name", 18, lambda row: row.split_name[1]),
+    RosterColumn("slot", "Course", 28, lambda row: row.slot.title),
+    RosterColumn("location", "Location", 24, lambda row: row.slot.place),
+    RosterColumn("start", "Start (local)", 17, lambda row: row.slot.start),
+)
 STATUS = RosterColumn[Slot]("status", "Status", 12, lambda slot: slot.status.name, is_coded=True)
 COUNT_COLUMNS: tuple[RosterColumn[PlaceCounts], ...] = (
     RosterColumn("places", "Places", 9, lambda counts: counts.places),
@@ -133,7 +143,7 @@ COUNT_COLUMNS: tuple[RosterColumn[PlaceCounts], ...] = (
 SHEET = RosterColumn[str]("sheet", "Sheet", 32, lambda name: name)
 # On paper, the widths are in centimeters.
 SIGN_IN_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
-    RosterColumn("name", "Name", 6, lambda row: row.name),
+    RosterColumn("name", "Name", 6, lambda row: row.list_name),
     RosterColumn("groups", "Groups", 3, lambda row: ", ".join(row.groups)),
 )
 

@@ -30,6 +30,7 @@ from slotlock.api.exports.export_builder import (
     ExportTooLarge,
 )
 from slotlock.api.exports.sheet_texts import choose_language
+from slotlock.api.exports.table_texts import sheet_name
 from slotlock.auth import export_links
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
@@ -112,8 +113,10 @@ class Exports:
         match outcome:
             case ExportFile():
                 await _recheck_organizer(auth, organizer, outcome)
-                ending = f"{CONTENTS[file_format]}-{day}.{file_format}"
-                disposition = content_disposition(subject, ending)
+                content, rest = CONTENTS[file_format], f"{day}.{file_format}"
+                ending = f"{sheet_name(content, language)}-{rest}"
+                plain = ending if ending.isascii() else f"{content}-{rest}"
+                disposition = content_disposition(subject, ending, plain_ending=plain)
                 return _FileResponse(outcome, disposition, MEDIA_TYPES[file_format])
             case ExportBusy():
                 headers = {"Retry-After": str(outcome.retry_after_s)}

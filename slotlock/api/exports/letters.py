@@ -13,7 +13,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from io import BytesIO, StringIO
-from itertools import groupby
+from itertools import groupby, islice
+from operator import attrgetter
 
 from slotlock.domain.schedule.schedule_texts import format_date
 from slotlock.domain.schedule.zones import to_local_time
@@ -21,10 +22,12 @@ from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.formulas import unescape_formula
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import class_of, in_natural_order
+from slotlock.domain.users.user import split_name
 
 # Typst lays out all pages in memory.
 MAX_LETTERS = 3_000
 COLUMNS = ("email", "name", "token", "expires_at", "username", "groups")
+ALL_COLUMNS = (*COLUMNS, "family_name")
 MAX_CELL = 1_000
 MAX_LINES = 160  # what surely fits into the height of a letter, in characters
 MAX_WORD = 40  # a longer one, such as an address, breaks anywhere
@@ -33,13 +36,20 @@ _TOKEN = re.compile(r"[\w-]{1,100}", re.ASCII)
 
 @value_object
 class Letter:
-    """What stands in the letter of one user."""
+    """What stands in the letter of one user; the last day is the last whole one."""
 
     name: str
     login_name: str
     group: str
     token: str
-    expires_at: datetime
+    last_day: datetime
+    family_name: str = ""
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """By class, and in it by family name."""
+        names = split_name(self.name, self.family_name)
+        return in_natural_order(self.group), *map(fold, names)
 
 
 @value_object
@@ -97,6 +107,8 @@ class InvalidInvitationsError(Exception):
 def read_invitations(body: bytes) -> list[Letter]:
     """Return the letters for the lines of `POST /users/invitations` that have a token.
 
+    Of a file that is too large, return one more than `MAX_LETTERS`.
+
     Raises:
         InvalidInvitationsError: the file has no such lines.
     """
@@ -107,7 +119,9 @@ def read_invitations(body: bytes) -> list[Letter]:
         missing = [each for each in COLUMNS if each not in (reader.fieldnames or ())]
         if missing:
             raise InvalidInvitationsError(f"The file has no column {missing[0]}.")
-        letters = [_read(row, reader.line_num, separator) for row in reader if row["token"]]
+        with_token = (row for row in reader if row["token"])
+        rows = islice(with_token, MAX_LETTERS + 1)
+        letters = [_read(row, reader.line_num, separator) for row in rows]
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInvitationsError("The file is no CSV in UTF-8.") from None
     if not letters:
@@ -116,17 +130,18 @@ def read_invitations(body: bytes) -> list[Letter]:
 
 
 def _read(row: dict[str, str | None], line: int, separator: str) -> Letter:
-    cells = {each: unescape_formula(row[each] or "", separator) for each in COLUMNS}
+    cells = {each: unescape_formula(row.get(each) or "", separator) for each in ALL_COLUMNS}
     try:
         expires_at = datetime.fromisoformat(cells["expires_at"])
-        expires_at = expires_at.replace(tzinfo=expires_at.tzinfo or UTC) - timedelta(days=1)
+        last_day = expires_at.replace(tzinfo=expires_at.tzinfo or UTC) - timedelta(days=1)
     except (ValueError, OverflowError):
         raise InvalidInvitationsError(f"Line {line} has no valid time.") from None
     if not _TOKEN.fullmatch(cells["token"]) or any(len(each) > MAX_CELL for each in cells.values()):
         raise InvalidInvitationsError(f"Line {line} has no valid token, or a cell is too long.")
     login_name = cells["email"] or cells["username"]
     group = class_of(cells["groups"].split(", "))
-    return Letter(cells["name"], login_name, group, cells["token"], expires_at)
+    token, family_name = cells["token"], cells["family_name"]
+    return Letter(cells["name"], login_name, group, token, last_day, family_name)
 
 
 def letters_pdf(
@@ -168,7 +183,7 @@ def _classes(
     letters: Sequence[Letter], language: str, page: str, time_zone: str
 ) -> Iterator[dict[str, object]]:
     address = page.partition("://")[2].rstrip("/")
-    in_order = sorted(letters, key=lambda each: (in_natural_order(each.group), fold(each.name)))
+    in_order = sorted(letters, key=attrgetter("order"))
     for group, of_class in groupby(in_order, key=lambda each: each.group):
         shown = [
             {
@@ -177,7 +192,7 @@ def _classes(
                 "code": each.token,
                 "address": _breakable(address),
                 "picture": _picture(page + each.token),
-                "until": _until(each.expires_at, language, time_zone),
+                "until": _until(each.last_day, language, time_zone),
                 # Typst could measure each letter, and would take ten times the memory.
                 "is_long": len(each.name + each.group + each.login_name + address) > MAX_LINES,
             }

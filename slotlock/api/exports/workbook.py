@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import BinaryIO
 
 from xlsxwriter import Workbook
@@ -16,6 +17,7 @@ from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
 from slotlock.api.exports.columns import (
+    ALL_COLUMNS,
     BOOKING_COLUMNS,
     COUNT_COLUMNS,
     LAST_COLUMNS,
@@ -30,9 +32,12 @@ from slotlock.api.exports.columns import (
     meeting_columns,
 )
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
+from slotlock.domain.booking.booking import BookingStatus
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
 from slotlock.domain.schedule.zones import to_local_time
+from slotlock.domain.shared.folding import fold
+from slotlock.domain.users.groups import class_of, in_natural_order
 
 # Excel allows 31 UTF-16 units in a name, none of these characters, no apostrophe at either end, and
 # no two names that differ only in case. XML cannot hold surrogates and non-characters. `_x0041_`
@@ -84,6 +89,10 @@ WAITING_SHEET: Columns = (*SLOT_COLUMNS, *WAITING_COLUMNS, *LAST_COLUMNS)
 SUMMARY_SHEET: Columns = (*SLOT_COLUMNS, STATUS, *COUNT_COLUMNS, SHEET, *LAST_COLUMNS)
 
 
+# The cells of a row, after what it is sorted by.
+_SortedCells = tuple[tuple[object, ...], list[Cell]]
+
+
 class RosterWorkbook:
     """Writes rosters to a workbook; the same rosters give the same bytes."""
 
@@ -105,6 +114,9 @@ class RosterWorkbook:
         summary = sheet_name("Summary", language)
         self._sheet_names = SheetNames(summary, "History")  # Excel reserves "History"
         self._sheet_per_slot = sheet_per_slot
+        # For readers: programs know the other sheets.
+        self._all_sheet = self._add_named_sheet("All", ALL_COLUMNS) if language else None
+        self._all_rows: list[_SortedCells] = []
         self._summary_sheet = self._add_sheet(summary, SUMMARY_SHEET)
         self._waiting_sheet = self._add_named_sheet("Waiting lists", WAITING_SHEET)
         self._booking_sheet: _Sheet | None = None
@@ -123,6 +135,8 @@ class RosterWorkbook:
         for row in roster.rows:
             cells = self._cells((*BOOKING_COLUMNS, *LAST_COLUMNS, *meetings), row, zone)
             self._current_sheet().write([*first, *cells])
+            if self._all_sheet and row.status is BookingStatus.CONFIRMED:
+                self._all_rows.append(self._sorted(row, zone))
         for row in roster.waiting_rows:
             cells = self._cells((*WAITING_COLUMNS, *LAST_COLUMNS), row, zone)
             self._current_waiting_sheet().write([*first, *cells])
@@ -138,6 +152,11 @@ class RosterWorkbook:
 
     def close(self) -> None:
         """Write the totals and finish the file."""
+        if self._all_sheet:
+            # A larger school finds the rest in the sheets of the slots.
+            for _, cells in sorted(self._all_rows, key=itemgetter(0))[: MAX_ROWS - 1]:
+                self._all_sheet.write(cells)
+            self._all_sheet.finish()
         self._summary_sheet.finish()
         counts = self._cells(COUNT_COLUMNS, self._totals, "UTC")
         total = sheet_name("Total", self._language)
@@ -149,6 +168,12 @@ class RosterWorkbook:
         created = (self._changed_at or datetime(2000, 1, 1)).replace(microsecond=0, tzinfo=None)  # noqa: DTZ001
         self._workbook.set_properties({"title": "Roster", "created": created})
         self._workbook.close()
+
+    def _sorted(self, row: RosterRow, zone: str) -> "_SortedCells":
+        """Return a row of the list of all, by class, name and time."""
+        of_class = in_natural_order(class_of(row.groups))
+        key = (of_class, fold(row.list_name), row.slot.start)
+        return key, self._cells(ALL_COLUMNS, row, zone)
 
     def _current_sheet(self) -> "_Sheet":
         if self._booking_sheet is None or self._booking_sheet.is_full:

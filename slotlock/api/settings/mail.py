@@ -78,8 +78,8 @@ class MailSettings:
     locale: str | None = setting(
         default=None,
         check=_check_locale,
-        description="The language of the site, `en`, `de` or `zh`: that of mails, such as "
-        "invitations, and of calendars to users who have not chosen a language yet. "
+        description="The language of the site, `en`, `de` or `zh`: that of mails and letters, such "
+        "as invitations, and of calendars to users who have not chosen a language yet. "
         "A first visit to the board chooses one. "
         "Without it, a mail that somebody else causes is in the language of that user, and others "
         "are in English.",

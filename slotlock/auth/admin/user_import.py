@@ -22,6 +22,7 @@ from slotlock.domain.users.import_plan import (
     ImportPlan,
     ImportTooLarge,
     plan_import,
+    preview_rows,
     to_result,
 )
 from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile, ProblemCollector
@@ -81,7 +82,8 @@ async def import_users(
     imports = auth.repositories.user_imports
     leavers = await imports.find_leavers(file.login_names, file.groups)
     similar = similar_groups(file.groups, await imports.find_groups())
-    return to_result(outcome, file.ignored_columns, leavers, similar, dry_run=dry_run)
+    preview = preview_rows(file.rows)
+    return to_result(outcome, file.ignored_columns, leavers, similar, preview, dry_run=dry_run)
 
 
 async def sync_users(

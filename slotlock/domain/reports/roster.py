@@ -15,7 +15,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import UserId, list_name, split_name
 
 
 @value_object
@@ -25,6 +25,7 @@ class RosterUser:
     name: str
     login_name: str
     groups: tuple[str, ...] = ()
+    family_name: str | None = None
 
 
 @value_object
@@ -46,6 +47,17 @@ class RosterRow:
     waited_since: datetime | None = None
     meeting_attendances: tuple[Attendance, ...] = ()
     position: int | None = None
+    family_name: str | None = None
+
+    @property
+    def split_name(self) -> tuple[str, str]:
+        """The family name and the given name, as far as a file of users has split the name."""
+        return split_name(self.name, self.family_name)
+
+    @property
+    def list_name(self) -> str:
+        """The name as lists show it: `Becker, Björn`."""
+        return list_name(self.name, self.family_name)
 
     @property
     def status(self) -> BookingStatus | None:
@@ -77,7 +89,7 @@ class PlaceCounts:
 
 @value_object
 class Roster:
-    """The roster of a slot, with rows by name, and its waiting list in order."""
+    """The roster of a slot, with rows by family name, and its waiting list in order."""
 
     slot: Slot
     changed_at: datetime
@@ -111,7 +123,7 @@ def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: date
     state = as_of(state, now)
     slot = state.slot
     unordered = [_build_row(slot, booking, users) for booking in state.bookings]
-    rows = tuple(sorted(unordered, key=lambda row: (fold(row.name), row.name)))
+    rows = tuple(sorted(unordered, key=lambda row: (fold(row.list_name), row.name)))
     count_by_status = Counter(row.status for row in rows)
     counts = PlaceCounts(
         places=slot.capacity,
@@ -141,6 +153,7 @@ def _build_waiting_row(
         made_by=organizer.name if organizer else None,
         waited_since=entry.since,
         position=position,
+        family_name=user.family_name if user else None,
     )
 
 
@@ -160,4 +173,5 @@ def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser])
         meeting_attendances=tuple(
             attended.attendance for attended in booking.attendance_at(slot.meetings)
         ),
+        family_name=user.family_name if user else None,
     )

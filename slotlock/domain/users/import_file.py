@@ -83,6 +83,12 @@ class UserRow:
     groups: tuple[str, ...] | None
     subject: str | None = None
     identity: Identity | None = None
+    family_name: str | None = None
+
+    @property
+    def email(self) -> str | None:
+        """The email address; None for a user name."""
+        return self.login_name if "@" in self.login_name else None
 
 
 @value_object
@@ -243,7 +249,10 @@ class _RowParser:
         name = self._parse_name(line, cells_by_column)
         groups = self._parse_groups(line, cells) if GROUPS in cells_by_column else None
         subject = strip_blanks(cells_by_column.get(SUBJECT, "")) or None
-        self.rows.append(UserRow(line, login_name, name, groups, subject))
+        family_name = None
+        if NAME not in cells_by_column:
+            family_name = normalize_line(cells_by_column.get(LAST_NAME, "")) or None
+        self.rows.append(UserRow(line, login_name, name, groups, subject, None, family_name))
 
     def _parse_login_name(self, line: int, cells: Mapping[str, str]) -> str:
         email, username = (strip_blanks(cells.get(each, "")) for each in (EMAIL, USERNAME))

@@ -1,7 +1,9 @@
 """Plan an import of users: which accounts are created, updated or unchanged."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from enum import StrEnum
 
 from slotlock.domain.shared.folding import search_words
 from slotlock.domain.shared.value_object import value_object
@@ -11,6 +13,7 @@ from slotlock.domain.users.account_admin_rules import (
     grant_refusal,
     may_change_sign_ins,
 )
+from slotlock.domain.users.groups import in_natural_order
 from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_columns import EMAIL, USERNAME
@@ -34,6 +37,8 @@ TOO_MANY_INDEX_CHANGES = (
 # A claim also ends the sessions, calendar feed and team memberships of an account.
 CLAIM_INDEX_CHANGES = 9
 NO_CHOICES = Choices()
+# In a preview.
+SHOWN_ROWS = 5
 ADMIN_REQUIRED = "This account belongs to an organizer or an admin, whom only an admin can change."
 CLAIM_BY_ADMIN = "Only an admin can claim the account of this line."
 ERASED = "The user of this account was erased."
@@ -47,6 +52,7 @@ class NewUser:
     name: str
     groups: tuple[str, ...]
     identity: Identity | None = None
+    family_name: str | None = None
 
 
 @value_object
@@ -61,6 +67,7 @@ class UserUpdate:
     groups: tuple[str, ...]
     choice: Choice | None = None
     identities: IdentityChange | None = None
+    family_name: str | None = None
 
     @property
     def is_claim(self) -> bool:
@@ -133,13 +140,50 @@ class ImportPlan:
         return is_same_membership and not (self.created or self.updated)
 
 
+class OddLine(StrEnum):
+    """Why lines may not be what their author meant. They are imported as they are."""
+
+    NO_GROUP = "NO_GROUP"
+    SHORT_NAME = "SHORT_NAME"
+    ODD_ADDRESS = "ODD_ADDRESS"
+
+
+@value_object
+class ImportPreview:
+    """The first rows of a file, the groups with their numbers of users, and the odd lines."""
+
+    first: tuple[UserRow, ...] = ()
+    groups: tuple[tuple[str, int], ...] = ()
+    odd_lines: tuple[tuple[OddLine, tuple[int, ...]], ...] = ()
+
+
+def preview_rows(rows: Sequence[UserRow]) -> ImportPreview:
+    """Return what an organizer looks at before the import."""
+    groups = Counter(group for row in rows for group in row.groups or ())
+    with_blank = [row for row in rows if " " in (row.name or "")]
+    # Where most have a first and a last name, one word is only one of them.
+    is_short = {row.line for row in rows if row.name} - {row.line for row in with_blank}
+    is_odd = {
+        OddLine.NO_GROUP: [row.line for row in rows if row.groups == ()],
+        OddLine.SHORT_NAME: sorted(is_short) if 2 * len(with_blank) > len(rows) else [],
+        OddLine.ODD_ADDRESS: [
+            row.line for row in rows if "." not in row.login_name.partition("@")[2] and row.email
+        ],
+    }
+    return ImportPreview(
+        tuple(rows[:SHOWN_ROWS]),
+        tuple(sorted(groups.items(), key=lambda each: in_natural_order(each[0]))),
+        tuple((warning, tuple(lines)) for warning, lines in is_odd.items() if lines),
+    )
+
+
 @value_object
 class ImportResult:
     """The number of accounts that an import wrote, or would write in a dry run.
 
     Nothing was written for the `self_registered` ones. `leavers` are members of the groups of the
     file whom it does not name, and `similar_groups` groups that could be one; both depend on other
-    imports, so that they are not compared.
+    imports, so that they are not compared. The `preview` is of the file alone.
     """
 
     created: int
@@ -152,6 +196,7 @@ class ImportResult:
     vouched_for: int = 0
     leavers: tuple[User, ...] = field(default=(), compare=False)
     similar_groups: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
+    preview: ImportPreview = field(default=ImportPreview(), compare=False)
 
 
 @value_object
@@ -171,6 +216,7 @@ def to_result(
     ignored_columns: tuple[str, ...],
     leavers: Sequence[User],
     similar: tuple[tuple[str, ...], ...],
+    preview: ImportPreview,
     *,
     dry_run: bool,
 ) -> ImportResult:
@@ -187,6 +233,7 @@ def to_result(
         vouched_for=choices.count(Choice.VOUCH),
         leavers=tuple(leavers),
         similar_groups=similar,
+        preview=preview,
     )
 
 
@@ -214,7 +261,8 @@ def plan_import(
         before = existing_users.get(row.login_name)
         if before is None:
             name = row.name or row.login_name.partition("@")[0][:MAX_USER_NAME_LENGTH]
-            created.append(NewUser(row.login_name, name, row.groups or (), row.identity))
+            groups = row.groups or ()
+            created.append(NewUser(row.login_name, name, groups, row.identity, row.family_name))
             index_changes += len(_search_words_of(name, row.login_name)) + len(row.groups or ())
             index_changes += row.identity is not None
         elif isinstance(grant_refusal(caller, before), SelfRegistered) and not choices.of(row.line):
@@ -246,10 +294,11 @@ def _to_update(
     choice = choices.of(row.line) if before.self_registered else None
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
+    family_name = before.family_name if row.family_name is None else row.family_name
     is_same = (name, groups, identities) == (before.name, before.groups, None)
-    if is_same and choice is None:
+    if is_same and family_name == before.family_name and choice is None:
         return None
-    return UserUpdate(before, name, groups, choice, identities)
+    return UserUpdate(before, name, groups, choice, identities, family_name)
 
 
 def _count_index_changes(update: UserUpdate) -> int:

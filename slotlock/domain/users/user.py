@@ -73,7 +73,8 @@ class User:
     address rejected it; a new address, or a mail that arrives, ends that. The user wants no mails
     about `refused_topics`. `signs_in_at_provider` is true from the first sign-in there, even if an
     import named the identity before. `is_claimed` is true once an admin has claimed the account: a
-    stranger may have chosen its name.
+    stranger may have chosen its name. `family_name` is that of the file that named the user; it
+    counts only while it is a part of `name` (`split_name`).
     """
 
     id: UserId
@@ -93,6 +94,7 @@ class User:
     refused_topics: frozenset[MailTopic] = frozenset()
     signs_in_at_provider: bool = False
     is_claimed: bool = False
+    family_name: str | None = None
 
     @property
     def email(self) -> str | None:
@@ -162,6 +164,24 @@ class UserGroup:
 
     name: str
     user_count: int
+
+
+def split_name(name: str, family_name: str | None) -> tuple[str, str]:
+    """Return the family name and the given name; of a name that no file has split, it and nothing.
+
+    An organizer may have changed the name since.
+    """
+    if family_name and name.endswith(f" {family_name}"):
+        return family_name, name.removesuffix(f" {family_name}")
+    if family_name and name.startswith(family_name) and " " not in name:  # in East Asia
+        return family_name, name.removeprefix(family_name)
+    return name, ""
+
+
+def list_name(name: str, family_name: str | None) -> str:
+    """Return a name as lists show it: `Becker, Björn`."""
+    family, given = split_name(name, family_name)
+    return f"{family}, {given}" if given and " " in name else name
 
 
 def normalize_locale(tag: str) -> str:

@@ -75,6 +75,7 @@ async def test_a_dry_run_predicts_the_import_and_a_repetition_changes_nothing(
     body = generated_user_csv(email_domain, 30)
     for _ in range(2):
         prediction = await import_users(organizer, body, "?dryRun=true")
+        assert prediction.pop("preview")["groups"] == [{"name": f"5a {email_domain}", "count": 30}]
         assert prediction == counts(30, 0, 0, dry_run=True)
     assert await import_users(organizer, body, "?dryRun=false") == counts(30, 0, 0)
     assert await import_users(organizer, body) == counts(0, 0, 30)
@@ -93,6 +94,28 @@ async def test_a_dry_run_predicts_the_import_and_a_repetition_changes_nothing(
     body = user_csv(email_domain, {"ben": "Ben"}, ";".join(spellings[1:]))
     for _ in range(2):
         assert (await import_users(organizer, body))["similarGroups"] == [spellings]
+
+
+async def test_a_dry_run_shows_how_the_file_was_read_and_which_lines_are_odd(
+    organizer: BookingClient, email_domain: str
+) -> None:
+    group = email_domain[:20]
+    lines = ["Nachname;Vorname;E-Mail;Klasse", *(
+        f"Müller;Änne;aenne{number}@{email_domain};{number + 8}a {group}" for number in range(6)
+    ), f"Groß;;gross@{email_domain};9a {group}", "Klein;Lena;lena@schule;"]  # fmt: skip
+    report = await import_users(organizer, "\n".join(lines).encode("cp1252"), "?dryRun=true")
+    preview = report["preview"]
+    assert len(preview["first"]) == 5
+    assert preview["first"][0] == {
+        "email": f"aenne0@{email_domain}", "name": "Änne Müller", "groups": [f"8a {group}"],
+    }  # fmt: skip
+    named = [(each["name"].split()[0], each["count"]) for each in preview["groups"]]
+    assert named == [("8a", 1), ("9a", 2), ("10a", 1), ("11a", 1), ("12a", 1), ("13a", 1)]
+    assert preview["warnings"] == [
+        {"code": "NO_GROUP", "lines": [9], "count": 1},
+        {"code": "SHORT_NAME", "lines": [8], "count": 1},
+        {"code": "ODD_ADDRESS", "lines": [9], "count": 1},
+    ]
 
 
 async def test_a_file_with_invalid_lines_gets_each_problem_once_and_imports_nothing(
@@ -159,7 +182,8 @@ async def test_a_misspelled_dry_run_imports_nothing(
     body = generated_user_csv(email_domain, 1)
     response = await post_user_file(organizer, body, query)
     assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")
-    assert await import_users(organizer, body, "?dryRun=true") == counts(1, 0, 0, dry_run=True)
+    prediction = await import_users(organizer, body, "?dryRun=true")
+    assert {**prediction, "preview": None} == {**counts(1, 0, 0, dry_run=True), "preview": None}
 
 
 @pytest.mark.parametrize(

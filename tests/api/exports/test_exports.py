@@ -1,14 +1,16 @@
 """Exported rosters: their rows, and who may download them."""
 
+import secrets
 from datetime import datetime
 from io import BytesIO
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
 from pypdf import PdfReader
 
-from slotlock.api.exports.columns import STATUS
+from slotlock.api.exports.columns import ALL_COLUMNS, STATUS
 from slotlock.api.exports.csv_file import FILE
 from slotlock.api.exports.table_texts import TEXTS, shown_cells
 from slotlock.api.exports.workbook import SUMMARY_SHEET, WAITING_SHEET
@@ -30,10 +32,13 @@ from tests.support.clients.exports import (
     load_workbook_bytes,
     set_name_and_groups,
 )
+from tests.support.clients.user_files import import_users
 from tests.support.domain.builders import roster_of
 
 CODES = (BookingStatus, SlotStatus, Attendance, BookingLimit)
 BERLIN = ZoneInfo("Europe/Berlin")
+PUPILS = {"Becker;Björn": "10a", "Zander;Ada": "5a", "Adler;Zoe": "5a"}
+FIND_USERS = "query($text: String) { users(filter: {text: $text}, first: 9) { nodes { id } } }"
 COURSE: Json = {
     "title": "Schwimmen für Anfänger",
     "location": "Bad, Bahn 3",
@@ -135,8 +140,8 @@ async def test_a_table_in_a_language_has_its_titles_and_words(users: RosterUsers
     link = await organizer.execute(CREATE_LINK, id=slot_id, format="XLSX", language="DE")
     answer = await organizer.http.get(f"{organizer.url}{link['url']}")
     book = load_workbook_bytes(answer.content)
-    assert book.sheetnames[:2] == ["Übersicht", "Wartelisten"]
-    summary = [cell.value for cell in book.worksheets[0][2]]
+    assert book.sheetnames[:3] == ["Alle", "Übersicht", "Wartelisten"]
+    summary = [cell.value for cell in book.worksheets[1][2]]
     assert (summary[0], summary[5]) == (COURSE["title"], "veröffentlicht")
     for query in ("language=xx", "lang=de", "language=de&language=de"):
         response = await get_checked(organizer, f"exports/slots/{slot_id}.csv?{query}")
@@ -146,8 +151,40 @@ async def test_a_table_in_a_language_has_its_titles_and_words(users: RosterUsers
     assert answer.status_code == 200
 
 
+async def test_lists_for_readers_are_by_class_and_family_name(organizer: BookingClient) -> None:
+    tag = secrets.token_hex(4)
+    lines = [
+        "Nachname;Vorname;Benutzername;Klasse",
+        *(f"{names};{tag}.{names[0]};{class_} {tag}" for names, class_ in PUPILS.items()),
+    ]
+    await import_users(organizer, "\n".join(lines).encode())
+    found = await organizer.execute(FIND_USERS, text=tag)
+    resource_ids = await create_resources(organizer, f"Raum 7 {tag}")
+    slot_id = await organizer.add_slot(**COURSE, capacity=5, resourceIds=resource_ids)
+    for user in found["nodes"]:
+        await organizer.book_slot(slot_id, userId=user["id"])
+    path = f"exports/slots/{slot_id}.xlsx?language=de"
+    response = await get_checked(organizer, path)
+    assert "anfanger-teilnehmer-2035-07-02.xlsx" in response.headers["content-disposition"]
+    sheet = load_workbook_bytes(response.content).worksheets[0]
+    rows = [[cell.value for cell in row][:5] for row in sheet.iter_rows()]
+    course = [COURSE["title"], f"Bad, Bahn 3, Raum 7 {tag}"]
+    assert rows == [
+        ["Klasse", "Nachname", "Vorname", "Kurs", "Ort"],
+        [f"5a {tag}", "Adler", "Zoe", *course],
+        [f"5a {tag}", "Zander", "Ada", *course],
+        [f"10a {tag}", "Becker", "Björn", *course],
+    ]
+    body = await download_export(organizer, f"slots/{slot_id}.pdf")
+    [text] = [page.extract_text() for page in PdfReader(BytesIO(body)).pages]
+    assert text.index("Adler, Zoe") < text.index("Becker, Björn") < text.index("Zander, Ada")
+    response = await get_checked(organizer, path.replace("de", "zh"))
+    assert "anfanger-roster-2035-07-02.xlsx" in response.headers["content-disposition"]
+    assert quote("名单-2035-07-02.xlsx") in response.headers["content-disposition"]
+
+
 def test_every_column_and_every_code_has_a_text_in_each_language() -> None:
-    columns = {each.name for each in (*FILE, *WAITING_SHEET, *SUMMARY_SHEET)}
+    columns = {each.name for each in (*FILE, *WAITING_SHEET, *SUMMARY_SHEET, *ALL_COLUMNS)}
     codes = {"WAITING", *(code.name for codes in CODES for code in codes)}
     assert columns | codes <= set(TEXTS)
     assert all({*texts} | {"en"} == {*ExportLanguage} for texts in TEXTS.values())
@@ -219,6 +256,8 @@ async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:
         assert [row[title] for row in rows] == [text] * 2
         body = await download_export(organizer, f"slots/{slot_id}.xlsx{query}")
         for sheet in load_workbook_bytes(body).worksheets:
+            if sheet.title == "Alle":  # has the start only
+                continue
             header, cells = list(sheet.iter_rows(max_row=2, values_only=True))
             assert cells[header.index(title.capitalize())] == text, sheet.title
     pdf = PdfReader(BytesIO(await download_export(organizer, f"slots/{slot_id}.pdf")))

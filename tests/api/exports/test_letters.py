@@ -83,6 +83,19 @@ def test_what_users_wrote_is_no_markup_and_long_names_lose_nothing() -> None:
     joined = "".join(text.split()).replace("\u200b", "")
     assert "".join(name.split()) in joined
     assert login_name in joined
+    assert max(map(len, text.splitlines())) < 100  # it ends where the picture begins
+
+
+def test_a_letter_with_long_names_is_higher_than_others() -> None:
+    name, login_name = "Wolfeschlegel " * 7, "a" * 180 + "@" + "b" * 60 + ".example"
+    last_day = datetime(2026, 12, 12, tzinfo=UTC)
+    of_four = [Letter(name, login_name, "5a", "7KQ4-M9XT-2HFW", last_day)] * 4
+    assert [text.count("Gültig bis") for text in printed(of_four)] == [3, 1]
+
+
+def test_the_last_day_is_the_last_on_which_the_code_is_valid_all_day() -> None:
+    [letter] = read_invitations(f"{HEADER}{LINE}".encode())
+    assert letter.last_day == datetime(2026, 12, 12, 6, 28, 8, 5000, tzinfo=UTC)
 
 
 def test_the_class_of_a_user_is_the_group_that_begins_with_a_digit() -> None:

@@ -19,7 +19,7 @@ from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_identities import IdentityChange
 from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate, plan_import
 from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile
-from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId, list_name, split_name
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ADA = User(UserId("a" * 24), "Ada", "ada@x.org", Role.ADMIN, NOW, ("5a", "choir"))
@@ -216,3 +216,31 @@ def test_groups_that_differ_only_in_capitals_zeros_blanks_or_dashes_are_similar(
     groups: set[str], known: list[str], expected: tuple[tuple[str, ...], ...]
 ) -> None:
     assert similar_groups(groups, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "family_name", "split", "listed"),
+    [
+        ("Björn Becker", "Becker", ("Becker", "Björn"), "Becker, Björn"),
+        ("Anna von der Heide", "von der Heide", ("von der Heide", "Anna"), "von der Heide, Anna"),
+        ("王小明", "王", ("王", "小明"), "王小明"),
+        ("Björn Müller", "Becker", ("Björn Müller", ""), "Björn Müller"),  # renamed since
+        ("Becker", "Becker", ("Becker", ""), "Becker"),
+        ("Björn Becker", None, ("Björn Becker", ""), "Björn Becker"),
+    ],
+)
+def test_a_name_is_split_as_the_file_had_it_until_somebody_changes_it(
+    name: str, family_name: str | None, split: tuple[str, str], listed: str
+) -> None:
+    assert split_name(name, family_name) == split
+    assert list_name(name, family_name) == listed
+
+
+def test_a_file_with_family_names_adds_them_to_the_accounts_once() -> None:
+    given = replace(row(), family_name="Lovelace")
+    assert plan_of([given], {}).created[0].family_name == "Lovelace"
+    (update,) = plan_of([given], EXISTING).updated
+    assert update == UserUpdate(ADA, "Ada", ("5a", "choir"), family_name="Lovelace")
+    known = replace(ADA, family_name="Lovelace")
+    for again in (given, row()):  # a file without family names removes none
+        assert plan_of([again], {ADA.login_name: known}).updated == ()

@@ -29,7 +29,8 @@ class RosterUsers(NamedTuple):
 
 
 FILE_NAME = re.compile(
-    r'attachment; filename="([a-z0-9-]+-)?(roster|sign-in-sheets)-\d{4}-\d\d-\d\d\.(csv|xlsx|pdf)"'
+    r'attachment; filename="([a-z0-9-]+-)?(roster|teilnehmer|sign-in-sheets)'
+    r'-\d{4}-\d\d-\d\d\.(csv|xlsx|pdf)"'
     r"(; filename\*=UTF-8''[A-Za-z0-9%.-]+)?"
 )
 CREATE_LINK = """mutation(

@@ -346,7 +346,8 @@ def _user_ids_with_new_groups(plan: ImportPlan) -> list[UserId]:
 def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
     document = to_new_document(new_user.name, new_user.login_name, Role.MEMBER, None, now)
     identities = {"identities": [{"key": new_user.identity.key}]} if new_user.identity else {}
-    return {**document, "groups": list(new_user.groups), **identities}
+    family_name = {"familyName": new_user.family_name} if new_user.family_name else {}
+    return {**document, "groups": list(new_user.groups), **identities, **family_name}
 
 
 def _identity_removals(plan: ImportPlan) -> list[UpdateOne]:
@@ -393,6 +394,8 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
         "erasedAt": None,
     }
     change: Document = {"groups": list(user_update.groups)}
+    if user_update.family_name:
+        change["familyName"] = user_update.family_name
     if user_update.name != before.name:
         change |= {
             "name": user_update.name,

@@ -7,7 +7,7 @@
      verifiedEmail?, schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?,
      calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, claimed?: true,
      synced?: true, locale?, undeliverable?: {email, at}, refusedTopics?: [str],
-     identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str]}
+     identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str], familyName?}
 
 `email` is the normalized login name, and unique: an email address, or a user name, which has no @
 (docs/decisions/0018). `searchWords` are the words of the name and of the
@@ -28,6 +28,7 @@ address that the provider gave, and `at` when the user first signed in with it: 
 names one before that. `linked` marks one that a session added to the account.
 `formerLoginNames` are those before the present one that a user proved or an organizer vouched for,
 so that an erasure finds what still names them.
+`familyName` is the last name that a file of users gave, by which lists are sorted.
 An erased user is banned, so that older processes reject them too (docs/decisions/0048).
 """
 
@@ -49,7 +50,7 @@ PUBLIC_FIELDS = dict.fromkeys(
     (
         *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
         *("bannedAt", "banReason", "erasedAt", "selfRegistered", "locale", "undeliverable"),
-        *("verifiedEmail", "refusedTopics", "identities.at", "claimed"),
+        *("verifiedEmail", "refusedTopics", "identities.at", "claimed", "familyName"),
     ),
     1,
 )
@@ -109,6 +110,7 @@ def to_user(document: Document) -> User:
         _to_topics(refused) if (refused := document.get("refusedTopics")) else frozenset(),
         any(each.get("at") for each in document.get("identities", ())),
         "claimed" in document,
+        document.get("familyName"),
     )
 
 

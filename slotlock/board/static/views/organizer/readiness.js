@@ -6,6 +6,8 @@ import { number, sentences, t } from "../../text.js";
 import { groupsOfNobody, readGroups } from "./forms/groups.js";
 import { whenOf } from "./forms/localtime.js";
 
+const ENOUGH_PASSWORDS = 0.8;
+
 /**
  * A check: whether it is good, a warning or a problem, and what helps, each as its text and what the page does or the address of another page.
  * @typedef {{kind: "good" | "late" | "bad", text: string, helps: Array<[string, string]>}} Check
@@ -29,7 +31,8 @@ export async function readChecks(campaign, slots, zone) {
   const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
   if (isOpen && Date.parse(campaign.closesAt) <= now()) return [];
   const before = isOpen ? [] : [placesCheck(slots, found), tooFewCheck(campaign, found), opensCheck(campaign, zone), pastCheck(found)];
-  return [...before, groupsCheck(campaign), ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone)].filter((each) => each !== null);
+  const later = [groupsCheck(campaign), ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone, isOpen)];
+  return [...before, ...later].filter((each) => each !== null);
 }
 
 /** Return how many courses there are: the dates of a series are one. @param {any[]} slots */
@@ -112,8 +115,8 @@ function draftsCheck(campaign, slots) {
   return drafts.length < slots.length ? check("good", text, [t("plan.publishOthers"), "publishOthers"]) : check("good", text);
 }
 
-/** @param {any} found @param {string} zone @returns {Check | null} */
-function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone) {
+/** Before the opening, most people should have a password. @param {any} found @param {string} zone @param {boolean} isOpen @returns {Check | null} */
+function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone, isOpen) {
   if (!userCount) return null;
   if (!count) return check("good", t("check.passwords"));
   const text = sentences([
@@ -123,5 +126,7 @@ function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithou
   ]);
   /** @type {[string, string]} */
   const see = [t("check.seeWho"), "#/people/without-password"];
-  return uninvited ? check("late", text, [t("check.invite"), "#/people/invitations"], see) : check("good", text, see);
+  const areFew = !isOpen && userCount - count < ENOUGH_PASSWORDS * userCount;
+  const help = t(uninvited ? "check.invite" : "check.remind");
+  return uninvited || areFew ? check("late", text, [help, "#/people/invitations"], see) : check("good", text, see);
 }

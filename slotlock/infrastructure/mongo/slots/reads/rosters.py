@@ -68,7 +68,7 @@ class RosterSnapshot:
     async def _find_users(self, slots: tuple[SlotState, ...]) -> Mapping[UserId, RosterUser]:
         user_ids = set[UserId]().union(*map(user_ids_in, slots))
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in user_ids]}}
-        projection = {"name": 1, "email": 1, "groups": 1, "erasedAt": 1}
+        projection = dict.fromkeys(("name", "email", "groups", "erasedAt", "familyName"), 1)
         found = self._users.find(query, projection, session=self._session)
         return {UserId(str(d["_id"])): _to_roster_user(d) async for d in found}
 
@@ -76,7 +76,8 @@ class RosterSnapshot:
 def _to_roster_user(document: Document) -> RosterUser:
     # The address of an erased user is a placeholder, which nobody should write to.
     login_name = "" if "erasedAt" in document else document["email"]
-    return RosterUser(document["name"], login_name, tuple(document.get("groups", ())))
+    groups = tuple(document.get("groups", ()))
+    return RosterUser(document["name"], login_name, groups, document.get("familyName"))
 
 
 @asynccontextmanager

@@ -78,6 +78,34 @@ export function openImport() {
     );
   }
 
+  /** Return how the file was read: its first people, its classes, and lines that look odd. */
+  function asRead() {
+    const { first, groups, warnings } = report.preview;
+    return h(
+      "div",
+      { class: "stack", "data-key": "read" },
+      h("ol", { class: "frame list" }, first.map((/** @type {any} */ each) => h(
+        "li",
+        null,
+        about(h("strong", null, each.name ?? ""), [each.email, each.groups.join(", ")]),
+      ))),
+      groups.length > 0 && h("p", null, t("people.readGroups", {
+        groups: groups.map((/** @type {any} */ each) => `${each.name} (${number(each.count)})`).join(", "),
+      })),
+      warnings.map((/** @type {any} */ { code, lines, count }) => notice(
+        "wait",
+        "warning",
+        [t(`people.warning.${code}`), " ", linesText(lines, count)],
+      )),
+    );
+  }
+
+  /** Return the first lines of so many. @param {number[]} lines @param {number} count */
+  function linesText(lines, count) {
+    const more = count - lines.length;
+    return t("people.lines", { count, lines: commas(lines) }) + (more > 0 ? t("people.moreLines", { count: more }) : "");
+  }
+
   /** @param {any} account */
   function registeredRow(account) {
     const { line, email, name } = account;
@@ -153,22 +181,19 @@ export function openImport() {
   function problemsPart() {
     return section("problems", t("people.problems", { count: problemCount, shown: number(problemCount) }), [
       h("p", { class: "soft" }, t("people.problemsHelp")),
-      h("ol", { class: "frame list" }, problems.map(({ line, lines = [line], count = 1, header, message, code, values }) => {
-        const more = count - lines.length;
-        return h(
-          "li",
+      h("ol", { class: "frame list" }, problems.map(({ line, lines = [line], count = 1, header, message, code, values }) => h(
+        "li",
+        null,
+        icon("warning", "bad"),
+        h(
+          "p",
           null,
-          icon("warning", "bad"),
-          h(
-            "p",
-            null,
-            h("strong", null, t("people.lines", { count, lines: commas(lines) }), more > 0 && t("people.moreLines", { count: more })),
-            header && ` · ${header}`,
-            h("br"),
-            t(`import.${code}`, { ...values, count: values?.cells }, message),
-          ),
-        );
-      })),
+          h("strong", null, linesText(lines, count)),
+          header && ` · ${header}`,
+          h("br"),
+          t(`import.${code}`, { ...values, count: values?.cells }, message),
+        ),
+      ))),
     ]);
   }
 
@@ -185,6 +210,7 @@ export function openImport() {
           h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations")),
         ),
       counts(),
+      dryRun && asRead(),
       ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: commas(ignoredColumns) })),
       similarGroups(report.similarGroups),
       selfRegistered.length > 0 && registeredPart(),
