@@ -139,7 +139,7 @@ class ProblemCode(Enum):
     WISHED_TWICE = "Each slot can be ranked once."
     NOT_IN_CAMPAIGN = "A slot is not in this campaign, or is over."
     NOT_IN_TEAM = "You are not in a team with this id."
-    DRAW_OWNS_ADMISSION = "Opening a draw (`configureDraw`), or `cancelDraw`, changes this."
+    DRAW_OWNS_ADMISSION = "Opening a draw, or calling it off, changes this."
     NO_CLOSED_DRAW = "The campaign has no such draw with closed wishes."
     SEED_BEFORE_ROOT = "The seed must become public {minutes} minutes after the wishes or later."
     SEED_OF_SERVER = "No source was announced: the server made the seed when the draw opened."

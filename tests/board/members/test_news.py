@@ -64,16 +64,16 @@ async def test_a_promotion_is_seen_said_once_and_in_the_title(board: Board) -> N
 
 async def test_a_cancellation_says_why_and_what_is_free_and_its_row_stays(board: Board) -> None:
     names = ("Mia", "Jonas", "Ada", "Lena")
-    owner, waiting, other, away = [await board.student(name) for name in names]
+    owner, waiting, other, absent = [await board.student(name) for name in names]
     course = await board.course(capacity=2, waitlistCapacity=5)
     free = await add_course(board, course, "Go")
-    for each in (owner, away):
+    for each in (owner, absent):
         await each.book_slot(course.slot_id)
     await waiting.join(course.slot_id)
     # One of them looks at her week, one at the list, and one has no network.
     week = await watch(board, owner, "#/week")
     listed = await watch(board, waiting, course.address)
-    asleep = await watch(board, away, course.address)
+    asleep = await watch(board, absent, course.address)
     await course.row(asleep, "yours").wait_for()
     await asleep.context.set_offline(True)
     await course.row(listed, "waiting").wait_for()
