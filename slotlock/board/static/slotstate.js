@@ -196,7 +196,8 @@ function clashState(slot, refusal) {
 
 /** @param {any} slot @param {any} own the slot of the one booking that is allowed @returns {Shown} */
 function limitState(slot, own) {
-  const left = () => h("p", null, icon("lock"), t("state.hasPlace", { title: own.title }));
+  // Beside the button, the reason would need more lines than a row has.
+  const left = () => (slot.remaining > 0 ? freeLeft(slot) : h("p", null, icon("lock"), t("state.hasPlace", { title: own.title })));
   return swappedState("closed", slot, left, { id: own.myBooking.id, title: own.title });
 }
 
@@ -218,7 +219,7 @@ function isLifted(refusal, bookingId) {
 /** @param {any} slot @param {string} bookingId @returns {Shown} */
 function swapState(slot, bookingId) {
   const action = () => button("second", [icon("swap"), t("action.swap"), title(slot)], () => swap(slot, bookingId));
-  return { state: "open", left: () => [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))], action };
+  return { state: "open", left: () => freeLeft(slot), action };
 }
 
 /** @param {any} slot @param {any} refusal @returns {Shown} */
@@ -258,6 +259,11 @@ function asUser(action) {
 /** @param {any} slot */
 function freeText(slot) {
   return t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining });
+}
+
+/** Return what a row shows of a course with free places. @param {any} slot */
+function freeLeft(slot) {
+  return [freeDashes(slot), h("p", null, h("b", null, freeText(slot)))];
 }
 
 /** @param {any} slot */

@@ -61,7 +61,7 @@ def pdf_of(name: str) -> bytes:
 
 @pytest.mark.parametrize(
     ("language", "until"),
-    [("en", "Valid until Saturday, 12 December 2026."), ("zh", "有效期至2026年12月12日星期六。")],
+    [("en", "Valid until Saturday, December 12, 2026."), ("zh", "有效期至2026年12月12日星期六。")],
 )
 def test_a_letter_is_in_the_language_of_the_site(language: str, until: str) -> None:
     [text] = printed(letters(("Ada", "5a")), language)

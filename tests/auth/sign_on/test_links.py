@@ -1,5 +1,6 @@
 """A link to a sign-in needs a proof of its user, and does not outlast the next proof."""
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -29,12 +30,13 @@ from slotlock.auth.sign_on.sign_in import (
     link_sign_in,
 )
 from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, NoteAction
-from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE
+from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE, Identity
 from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserFile, parse_user_file
 from slotlock.domain.users.import_plan import ImportPlan
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.users.identities import IdentityRepository
 from slotlock.services.container import utc_now
 from tests.support.sign_on.scene import SignOnScene
 from tests.support.stores.users import insert_user
@@ -94,6 +96,24 @@ async def test_a_wrong_password_uses_up_no_sign_in(
         assert not isinstance(await link(password), SignInLinked)
     assert isinstance(await link(PASSWORD), SignInLinked)
     assert await actions(repositories, user.id) == [(LINKED, user.id)]
+
+
+async def test_a_sign_in_that_two_pages_link_at_once_is_one_way_to_sign_in(
+    scene: SignOnScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored twice, it would not be the last one, and a user without a password could unlink it."""
+    user, caller = await sign_in_with_password(scene.auth)
+    find_user, both = IdentityRepository.find_user, asyncio.Barrier(2)
+
+    async def find_together(self: IdentityRepository, identity: Identity) -> User | None:
+        found = await find_user(self, identity)
+        await both.wait()
+        return found
+
+    monkeypatch.setattr(IdentityRepository, "find_user", find_together)
+    outcomes = await asyncio.gather(*(scene.link(caller, PASSWORD) for _ in range(2)))
+    assert [isinstance(each, SignInLinked) for each in outcomes].count(True) == 1
+    assert len(await scene.identities(user.id)) == 1
 
 
 async def test_a_fresh_session_of_a_provider_does_not_replace_a_password(

@@ -63,14 +63,19 @@ async def test_a_promotion_is_seen_said_once_and_in_the_title(board: Board) -> N
 
 
 async def test_a_cancellation_says_why_and_what_is_free_and_its_row_stays(board: Board) -> None:
-    owner, waiting, other = [await board.student(name) for name in ("Mia", "Jonas", "Ada")]
-    course = await board.course(capacity=1, waitlistCapacity=5)
+    names = ("Mia", "Jonas", "Ada", "Lena")
+    owner, waiting, other, away = [await board.student(name) for name in names]
+    course = await board.course(capacity=2, waitlistCapacity=5)
     free = await add_course(board, course, "Go")
-    await owner.book_slot(course.slot_id)
+    for each in (owner, away):
+        await each.book_slot(course.slot_id)
     await waiting.join(course.slot_id)
-    # One of them looks at her week, one at the list.
+    # One of them looks at her week, one at the list, and one has no network.
     week = await watch(board, owner, "#/week")
     listed = await watch(board, waiting, course.address)
+    asleep = await watch(board, away, course.address)
+    await course.row(asleep, "yours").wait_for()
+    await asleep.context.set_offline(True)
     await course.row(listed, "waiting").wait_for()
     await cancel(board.organizer, course)
     off = f"Chess does not take place: {REASON}"
@@ -87,6 +92,8 @@ async def test_a_cancellation_says_why_and_what_is_free_and_its_row_stays(board:
         await page.reload()
         await expect(course.row(page, "ended").locator("s")).to_have_text("Chess")
         await expect(course.row(page)).to_contain_text(f"Does not take place: {REASON}")
+    await asleep.context.set_offline(False)
+    await expect(course.row(asleep, "ended")).to_contain_text(REASON)
     others = await board.visit(other, course)
     await free.row(others).wait_for()
     await others.locator(".live:not(.stale)").wait_for()

@@ -174,7 +174,7 @@ async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> N
     given_back, *cancelled = sorted(scene.trap.subjects, reverse=True)
     assert (given_back, cancelled) == ("Given back: Yoga", ["Does not take place: Yoga"] * 2)
     texts = [text_of(scene, number) for number in range(3)]
-    why = "Olga has canceled it for everyone.\n\nReason: Eve has the flu\n\nYoga\n"
+    why = "Olga has canceled the course for everyone.\n\nReason: Eve has the flu\n\nYoga\n"
     assert [why in text for text in texts].count(True) == 2
     assert sum("Reason" in text for text in texts) == 2
 

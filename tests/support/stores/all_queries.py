@@ -175,6 +175,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
     assert await slots.find_by_users([ADA, BEN], now, now)
     assert await repositories.waitlists.find_positions([ADA], now) == {ADA: {}}
     await repositories.ended_bookings.find_waitlist_entry(new_waitlist_entry_id())
+    await repositories.ended_bookings.find_waits_ended(ids, ADA)
 
 
 async def run_idempotency_queries(records: IdempotencyRecords) -> None:

@@ -62,7 +62,7 @@ export function openSlots(part) {
     try {
       ({ campaign } = await run("campaign", { id: campaignId }));
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
-      if (Date.parse(campaign?.opensAt) < now() && !wasThere) readCancelled(); // whoever saw the opening has none yet
+      if (Date.parse(campaign?.opensAt) < now()) readCancelled(); // nobody has one before
     } catch (caught) {
       error = codeOf(caught);
       if (!campaign) again = setTimeout(load, READS_SPREAD_MS * (0.5 + Math.random()));

@@ -80,7 +80,7 @@ export function openWeek() {
     if (all.length) shownMonday = monday; // giving back the last one moves nothing
     const zones = [...new Set(all.map((each) => each.slot.timeZone))];
     return [
-      h("p", { class: "printed" }, [me?.name, ...(me?.groups ?? []), site.name].filter(Boolean).join(" · "), h("br"), weekText(monday)),
+      h("p", { class: "printed span" }, [me?.name, ...(me?.groups ?? []), site.name].filter(Boolean).join(" · "), h("br"), weekText(monday)),
       h(
         "div",
         { class: "row span" },

@@ -84,8 +84,11 @@ class EndedBookingRepository:
             "slot": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]},
             "user": ObjectId(user_id),
         }
-        found = self._ended_waitlist_entries.find(query, ["slot", "at"], sort=[("at", ASCENDING)])
-        return {SlotId(str(each["slot"])): each["at"] async for each in found}
+        ends = dict[SlotId, datetime]()
+        async for each in self._ended_waitlist_entries.find(query, ["slot", "at"]):
+            slot_id = SlotId(str(each["slot"]))
+            ends[slot_id] = max(each["at"], ends.get(slot_id, each["at"]))
+        return ends
 
     async def page_of_slot(
         self, slot_id: SlotId, first: int, after: Position | None
