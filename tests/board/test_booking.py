@@ -38,7 +38,7 @@ new MutationObserver(() => {
 
 SAY = """async (language) => {
   const text = await import("/board/sources/text.js");
-  const { chooseLanguage, durationOf, problemText, t, zoneText } = text;
+  const { chooseLanguage, durationOf, problemText, t, zoneName, zoneText } = text;
   await chooseLanguage(language);
   await text.loadTextsOfOrganizers();
   const values = [{ name: "time", value: "2031-05-05 15:00:00 Europe/Berlin" }];
@@ -49,7 +49,8 @@ SAY = """async (language) => {
     t("slotForm.weeks", { count: 1 }),
     t("refusal.BANNED"),
     t("open.in", { time: durationOf(70 / 60) }),
-    zoneText("Europe/Berlin"),
+    zoneName("Europe/Berlin"),
+    zoneText("UTC"),
     problemText({ code: "IN_PAST", values }),
   ];
 }"""
@@ -61,7 +62,8 @@ SAID = {
         "Every week",
         "This account is blocked. Ask slotlock.",
         "Opens in 1 minute and 10 seconds",
-        "Time zone: Central European Time",
+        "Central European Time",
+        "Time zone: UTC; your device is 5 hours and 30 minutes ahead",
         "This lies in the past: Monday, May 5, 2031, 15:00.",
     ],
     "de": [
@@ -71,7 +73,8 @@ SAID = {
         "Jede Woche",
         "Dieses Konto ist gesperrt. Bitte bei slotlock fragen.",
         "Öffnet in 1 Minute und 10 Sekunden",
-        "Zeitzone: Mitteleuropäische Zeit",
+        "Mitteleuropäische Zeit",
+        "Zeitzone: UTC; dieses Gerät ist 5 Stunden und 30 Minuten voraus",
         "Das liegt in der Vergangenheit: Montag, 5. Mai 2031, 15:00 Uhr.",
     ],
     "zh": [
@@ -80,8 +83,9 @@ SAID = {
         " · 1 人候补",
         "每周",
         "这个账号已停用，请联系 slotlock。",  # noqa: RUF001
-        "1分钟和10秒钟后开放",
-        "时区：中欧时间",  # noqa: RUF001
+        "1分钟10秒钟后开放",
+        "中欧时间",
+        "时区：UTC，此设备快5小时30分钟",  # noqa: RUF001
         "这个时间已经过去：2031年5月5日星期一 15:00。",  # noqa: RUF001
     ],
 }
@@ -110,7 +114,7 @@ async def test_the_button_appears_by_itself_at_the_instant_of_the_server(board: 
 
 
 async def test_a_language_fills_its_texts_in_by_its_own_rules(board: Board) -> None:
-    page = await board.open(await board.context())
+    page = await board.open(await board.context(timezone_id="Asia/Kolkata"))
     await serve_sources(page)
     for language, said in SAID.items():
         assert await page.evaluate(SAY, language) == said

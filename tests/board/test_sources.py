@@ -56,7 +56,7 @@ CAPITALS = re.compile(r'"([A-Z][A-Z\d]*(?:_[A-Z\d]+)*)"')
 COMMENTS = re.compile(r"/\*.*?\*/|^\s*//[^\n]*", re.DOTALL | re.MULTILINE)
 # Words in capitals that the schema does not know: the codes of requests without data, and others.
 REQUEST_CODES = {*map(str, ErrorCode), "OFFLINE", "OVERLOADED", "OTHER_USER", "BROKEN"}
-OTHER_CAPITALS = {"GET", "POST", "UTC", "Y", "Z", "ONE"}
+OTHER_CAPITALS = {"GET", "POST", "UTC", "GMT", "Y", "Z", "ONE"}
 DECLARATION = r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)"
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|text/html|document\.write"

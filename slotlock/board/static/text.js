@@ -189,10 +189,11 @@ export function rhythmOf({ meetingCount: count, meetings, timeZone }) {
 
 /** Return a number of minutes as days, hours, minutes and seconds. @param {number} minutes */
 export function durationOf(minutes) {
-  const seconds = Math.ceil(minutes * 60);
+  const seconds = Math.round(minutes * 60);
   /** @type {Array<[string, number]>} */
   const parts = [["day", seconds / 86_400], ["hour", (seconds / 3600) % 24], ["minute", (seconds / 60) % 60], ["second", seconds % 60]];
-  return listOf(parts.filter(([, value]) => value >= 1).map(([name, value]) => unitFormat(name).format(Math.floor(value)))) || unitFormat("minute").format(0);
+  const shown = parts.filter(([, value]) => value >= 1).map(([name, value]) => unitFormat(name).format(Math.floor(value)));
+  return listOf(shown, language === "zh" ? "unit" : "conjunction") || unitFormat("minute").format(0);
 }
 
 /** Return the format of a number of units, as 3 days. @param {string} unit @returns {Intl.NumberFormat} */
@@ -227,9 +228,9 @@ export function compareNames(a, b) {
   return once(`${language} names`, () => new Intl.Collator(language, { numeric: true })).compare(a, b);
 }
 
-/** Return names as the language lists them: A, B and C. @param {string[]} names */
-export function listOf(names) {
-  return new Intl.ListFormat(language, { type: "conjunction" }).format(names);
+/** Return names as the language lists them: A, B and C. @param {string[]} names @param {Intl.ListFormatType} [type] */
+export function listOf(names, type = "conjunction") {
+  return new Intl.ListFormat(language, { type }).format(names);
 }
 
 /** Return a place in a line, as 4th. @param {number} value */
@@ -244,10 +245,11 @@ export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 /** The zone of the site, where it has one: of a place on the earth. */
 export const schoolZone = site.timeZone && site.timeZone !== "UTC" ? site.timeZone : deviceZone;
 
-/** Return the name of a zone, as Central European Time. @param {string} zone */
+/** Return the name of a zone, as Central European Time; one without a name stays as it is. @param {string} zone */
 export function zoneName(zone) {
   const parts = timeFormat(zone, { timeZoneName: "longGeneric" }).formatToParts(new Date(now()));
-  return parts.find((part) => part.type === "timeZoneName")?.value ?? zone;
+  const name = parts.find((part) => part.type === "timeZoneName")?.value;
+  return name?.startsWith("GMT") ? zone : name ?? zone;
 }
 
 /** Return in which zone times are shown, and how far the clock of the device is from it. @param {string} zone */
