@@ -4,8 +4,11 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.support.board.pages import Board, Course, Student, shown
+from tests.support.clients.campaigns import CONFIGURE, SET_WISHES, create_campaign
 from tests.support.clients.client import hours_from_now
 
+NO_SHOW = "mutation($id: ID!) { markNoShow(bookingId: $id) { __typename } }"
+PUBLISH = "mutation($id: ID!) { publishSlot(slotId: $id) { __typename } }"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 VIEW = "people"
@@ -147,8 +150,47 @@ async def test_the_history_of_a_course_has_words_for_what_changed(board: Board) 
     # ISO times, names of fields and values of the API are for programs.
     for raw in ("T0", "Z/", "startTime", "COURSE", "PUBLISHED", "status"):
         await expect(history).not_to_contain_text(raw)
+    await page.goto(f"{board.app.url}/board#/course/{chess.slot_id}")
+    await page.get_by_role("heading", name="Chess").wait_for()
+    await history.get_by_role("button", name="Show").click()
+    await history.get_by_text("Moved to Choir · Mia").wait_for()
     await page.goto(f"{board.app.url}/board#/{VIEW}/{await mia.fetch_user_id()}")
+    await page.get_by_role("heading", name="Mia").wait_for()
     history = page.locator('section[data-key="history"]')
     await history.get_by_role("button", name="Show").click()
     await history.get_by_text("Moved from Chess to Choir").wait_for()
     assert await history.locator("li").count() == 2
+
+
+async def test_the_monitor_says_what_is_full_and_what_was_published_in_one_line(
+    board: Board,
+) -> None:
+    mia, solo = await board.student("Mia"), await board.course(title="Solo", capacity=1)
+    for title in ("Art", "Band"):
+        draft = await second_course(board, solo, title=title, draft=True)
+        await board.organizer.execute(PUBLISH, id=draft)
+    context = await board.context(await board.admin())
+    page = await board.open(context, f"#/monitor/{solo.campaign_id}")
+    log = page.locator('section[data-key="log"]')
+    await log.get_by_text("published 2 courses").wait_for()
+    await mia.book_slot(solo.slot_id)
+    await log.get_by_text("Solo is full, 1 hour").wait_for()
+    assert await log.locator("li").count() == 3
+
+
+async def test_the_page_of_a_user_shows_wishes_and_absences(board: Board) -> None:
+    mia, organizer = await board.student("Mia"), board.organizer
+    past = {"startTime": hours_from_now(-3), "endTime": hours_from_now(-2), "allowPast": True}
+    over = await organizer.add_slot(title="First aid", **past)
+    missed = await organizer.book_slot(over, userId=await mia.fetch_user_id())
+    await organizer.execute(NO_SHOW, id=missed["booking"]["id"])
+    week = await create_campaign(organizer, name="Project week", opensAt=hours_from_now(-1))
+    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31), "campaignId": week}
+    kites, boats = [await organizer.add_slot(title=each, **times) for each in ("Kites", "Boats")]
+    draw = {"campaignId": week, "wishesUntil": hours_from_now(1)}
+    await organizer.execute(CONFIGURE, input=draw)
+    await mia.execute(SET_WISHES, id=week, slots=[boats, kites])
+    page = await user_page(board, mia)
+    await expect(page.locator('section[data-key="past"] li')).to_contain_text("Absent")
+    wishes = page.locator('section[data-key="wishes"] ol > li')
+    assert await wishes.all_inner_texts() == ["1. Boats", "2. Kites"]

@@ -145,10 +145,10 @@ export function booked(user, campaignId) {
       "li",
       { "data-key": draw.recordId },
       about(h("strong", null, draw.campaign?.name ?? ""), [t(`draw.state.${draw.state}`), userIds.length > 1 && t("place.inTeam")]),
-      h("ol", { class: "grow" }, ranked.map((/** @type {any} */ { slotId, slot }) => {
+      h("ol", { class: "grow" }, ranked.map((/** @type {any} */ { slotId, slot }, /** @type {number} */ index) => {
         const result = results.get(slotId);
         const said = result && t(`place.wish.${result}`, {}, result);
-        return h("li", null, slot ? h("a", { href: `#/course/${slot.id}` }, slot.title) : t("wishes.gone"), said && `: ${said}`);
+        return h("li", null, `${index + 1}. `, slot ? h("a", { href: `#/course/${slot.id}` }, slot.title) : t("wishes.gone"), said && `: ${said}`);
       })),
     );
   }
