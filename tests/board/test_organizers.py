@@ -24,6 +24,12 @@ NARROW_PX = 320
 VIEWS = {
     "door": "Door",
     "door/{slot}": "Door: Chess",
+    "organizer/rooms": "Rooms and devices",
+    "organizer/holidays": "Holidays",
+    "organizer/new": "New campaign",
+    "plan/{campaign}/settings": "Settings",
+    "plan/{campaign}/new": "Add a course",
+    "course/{slot}/edit": "Change",
     "monitor/{campaign}": "Courses",
     "people": "People",
     "people/{user}": "Mia",
