@@ -10,9 +10,9 @@ from bson import ObjectId
 from playwright.async_api import Locator, Page, Route, expect
 from pymongo import MongoClient
 
-from tests.board.test_accessibility import WIDTHS, violations
+from tests.board.test_accessibility import CONFIGURE, WIDTHS, violations
 from tests.support.board.pages import Board, Student, asks_for, serve_sources, shown
-from tests.support.clients.client import Json
+from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.series import create_series
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -159,7 +159,7 @@ async def visit_with_mail(board: Board, address: str) -> Page:
 
 async def choose_course(page: Page, title: str, **values: str) -> None:
     """Open the form of a new course, and fill in these fields."""
-    await page.get_by_role("button", name="Add a course").last.click()
+    await page.get_by_role("link", name="Add a course").last.click()
     await page.fill("[name=title]", title)
     for name, value in values.items():
         await page.fill(f"[name={name}]", value)
@@ -186,6 +186,11 @@ async def sent_input(page: Page, operation: str, button: str) -> Json:
     return sent
 
 
+def shown_id(page: Page) -> str:
+    """Return the id of the campaign or the course that the page shows, perhaps in a form."""
+    return page.url.partition("#/")[2].split("/")[1]
+
+
 def action(page: Page, label: str) -> Locator:
     """Return the button of an action for the student."""
     return page.get_by_role("button", name=f"{label}: Zuzana Wren", exact=True).first
@@ -193,7 +198,7 @@ def action(page: Page, label: str) -> Locator:
 
 async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> None:
     page = await visit(board, "#/organizer", "Asia/Tokyo")
-    await page.get_by_role("button", name="New booking period").click()
+    await page.get_by_role("link", name="New booking period").click()
     await page.fill("[name=name]", "Clubs")
     await page.fill("[name=opensAt]", "2031-02-03T14:00")
     await page.fill("[name=closesAt]", "2031-02-01T14:00")
@@ -228,7 +233,7 @@ async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typ
     user_id = await mia.fetch_user_id()
     await board.organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": groups})
     page = await visit(board, f"#/plan/{course.campaign_id}")
-    await page.get_by_role("button", name="Settings").click()
+    await page.get_by_role("link", name="Settings").click()
     field = page.locator("[name=eligibleGroups]")
     await field.fill("class 9B, Class 7")
     await page.locator("[name=maxBookings]").focus()
@@ -263,7 +268,7 @@ async def test_a_form_sends_each_field_of_a_course_and_then_only_those_that_chan
     await choose_course(page, "Chess", startTime="2031-03-03T15:00", endTime="2031-03-03T16:30")
     await page.locator("summary").click()
     await enter(page, COURSE_FIELDS)
-    await page.fill("[name=resourceText]", "Music 7")
+    await page.fill("[name=resourcesText]", "Music 7")
     await page.get_by_role("button", name="Add Music 7").click()
     await page.get_by_role("button", name="Add a group").click()
     await page.get_by_label("Group", exact=True).fill("7*")
@@ -282,12 +287,12 @@ async def test_a_form_sends_each_field_of_a_course_and_then_only_those_that_chan
         "allowPast": False,
     }
     await page.get_by_role("link", name="Chess club").click()
-    await page.get_by_role("button", name="Change", exact=True).click()
-    slot_id = page.url.split("/")[-1]
-    unchanged = {"slotId": slot_id, "scope": "THIS", "allowPast": False}
-    assert await sent_input(page, "updateSlot", "Save") == unchanged
+    await page.get_by_role("link", name="Change", exact=True).click()
+    sent = await sent_input(page, "updateSlot", "Save")
+    unchanged = {"slotId": shown_id(page), "scope": "THIS", "allowPast": False}
+    assert sent == unchanged
     await expect(page.get_by_role("form")).to_have_count(0)
-    await page.get_by_role("button", name="Change", exact=True).click()
+    await page.get_by_role("link", name="Change", exact=True).click()
     await enter(page, {name: value for name, (value, _) in CHANGED_COURSE.items()})
     await page.get_by_role("button", name="Music 7: Remove").click()
     await page.get_by_role("button", name="Remove Other limits for some groups 1").click()
@@ -303,7 +308,7 @@ async def test_a_form_sends_each_field_of_a_course_and_then_only_those_that_chan
 
 async def test_a_form_sends_each_field_of_a_campaign(board: Board) -> None:
     page = await visit_with_mail(board, "#/organizer")
-    await page.get_by_role("button", name="New booking period").click()
+    await page.get_by_role("link", name="New booking period").click()
     await page.locator("summary").click()
     await enter(page, CAMPAIGN_FIELDS)
     await page.get_by_role("button", name="Add a group").click()
@@ -311,14 +316,126 @@ async def test_a_form_sends_each_field_of_a_campaign(board: Board) -> None:
     await page.get_by_label("At most", exact=True).fill("3")
     created = await sent_input(page, "createCampaign", "Create the booking period")
     assert created == SENT_CAMPAIGN
-    await page.get_by_role("button", name="Settings").click()
+    await page.get_by_role("link", name="Settings").click()
     updated = await sent_input(page, "updateCampaign", "Save")
-    assert updated == {**created, "campaignId": page.url.split("/")[-1]}
+    assert updated == {**created, "campaignId": shown_id(page)}
     await expect(page.get_by_role("form")).to_have_count(0)
-    await page.get_by_role("button", name="Settings").click()
+    await page.get_by_role("link", name="Settings").click()
     await enter(page, {"noShowCount": "", "noShowDays": "", "cancelUntil": "", "maxBookings": ""})
     emptied = {"noShowLimit": None, "cancelUntil": None, "maxBookings": None}
     assert await sent_input(page, "updateCampaign", "Save") == {**updated, **emptied}
+
+
+async def test_the_settings_of_a_campaign_by_draw_leave_its_draw(board: Board) -> None:
+    course = await board.course()
+    draw = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(1)}
+    await board.organizer.execute(CONFIGURE, input=draw)
+    page = await visit(board, f"#/plan/{course.campaign_id}/settings")
+    assert (await sent_input(page, "updateCampaign", "Save"))["admission"] == "DRAW"
+    await page.get_by_role("link", name="Settings").wait_for()
+
+
+async def test_a_week_of_a_course_is_one_row_and_the_next_course_begins_with_it(
+    board: Board,
+) -> None:
+    course = await board.course()
+    await board.organizer.import_resources("Workshop 3")
+    page = await visit(board, f"#/plan/{course.campaign_id}")
+    await choose_course(page, "Robots", teachersText="Ms Frank", resourcesText="workshop 3")
+    await enter(page, {"form": "course", "first": "2031-03-03", "last": "2031-03-07"})
+    week = page.get_by_role("group", name="Every week")
+    await week.get_by_label("Starts").fill("09:00")
+    await week.get_by_role("button", name="Add a day of the week").click()
+    # A new row has the times of the one above.
+    await expect(week.get_by_label("Day").last).to_have_value("TUESDAY")
+    await expect(week.get_by_label("Starts").last).to_have_value("09:00")
+    await week.get_by_role("button", name="Remove Every week 2").click()
+    await week.get_by_label("Day").select_option(label="Monday to Friday")
+    first = await sent_input(page, "createSlot", "Create, then another one")
+    days = [each["weekday"] for each in first["timetable"]["weekly"]]
+    assert days == ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY"]
+    await shown(page, "Robots is created.").wait_for()
+    await expect(page.locator("[name=title]")).to_be_focused()
+    await page.fill("[name=title]", "Kites")
+    second = await sent_input(page, "createSlot", "Create the course")
+    assert second == {**first, "title": "Kites", "resourceIds": []}
+    await page.get_by_role("link", name="Kites").wait_for()
+    await page.get_by_role("link", name="Robots").click()
+    await shown(page, "Workshop 3 · Ms Frank").wait_for()
+
+
+async def test_a_form_has_what_was_typed_again_and_asks_before_it_is_discarded(
+    board: Board,
+) -> None:
+    course = await board.course()
+    page = await visit(board, f"#/plan/{course.campaign_id}")
+    await choose_course(page, "Half a course", capacity="7")
+    await page.get_by_role("button", name="Close").click()
+    await page.get_by_role("button", name="Back").click()
+    await page.get_by_role("link", name="Account").click()
+    await page.get_by_role("heading", name="Account").wait_for()
+    await page.go_back()
+    await shown(page, "What you typed before is here again.").wait_for()
+    await expect(page.locator("[name=title]")).to_have_value("Half a course")
+    await page.reload()
+    await expect(page.locator("[name=capacity]")).to_have_value("7")
+    await page.get_by_role("button", name="Close").click()
+    await page.get_by_role("button", name="Discard it").click()
+    await page.get_by_role("link", name="Add a course").last.click()
+    await expect(page.locator("[name=title]")).to_have_value("")
+    await expect(page.locator("[name=capacity]")).to_have_value("12")
+    await page.get_by_role("button", name="Close").click()  # nothing is typed, nothing is asked
+    await expect(page.locator("[name=title]")).to_have_count(0)
+
+
+async def test_a_form_that_is_opened_again_changes_only_what_was_typed_in_it(board: Board) -> None:
+    course = await board.course()
+    page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await page.fill("[name=title]", "Go")
+    await page.goto(f"/board#/course/{course.slot_id}")
+    await page.get_by_role("link", name="Change", exact=True).wait_for()
+    await board.organizer.update_slot(course.slot_id, capacity=20)
+    await page.get_by_role("link", name="Change", exact=True).click()
+    await expect(page.locator("[name=capacity]")).to_have_value("20")
+    sent = await sent_input(page, "updateSlot", "Save")
+    assert sent == {
+        "slotId": course.slot_id,
+        "title": "Go",
+        "scope": "THIS",
+        "allowPast": False,
+    }
+
+
+async def test_a_duplicate_of_a_course_has_its_values_and_meetings(board: Board) -> None:
+    week = [{"weekday": "FRIDAY", "startTime": "15:00", "endTime": "16:00"}]
+    course = await board.course(
+        startTime=None,
+        endTime=None,
+        timeZone="Europe/Berlin",
+        timetable={"first": "2031-03-03", "last": "2031-03-14", "weekly": week},
+        capacity=9,
+        description="Bring a board.",
+    )
+    page = await visit(board, f"#/course/{course.slot_id}")
+    await page.get_by_role("link", name="Duplicate").click()
+    await page.fill("[name=title]", "Chess II")
+    created = await sent_input(page, "createSlot", "Create the course")
+    await page.get_by_role("link", name="Chess II").wait_for()
+    facts = ("title", "capacity", "description", "location", "draft")
+    assert [created[name] for name in facts] == ["Chess II", 9, "Bring a board.", "Room 1", True]
+    starts = [each["startTime"][:16] for each in created["timetable"]["extra"]]
+    assert starts == ["2031-03-07T14:00", "2031-03-14T14:00"]
+
+
+async def test_fewer_places_than_are_taken_are_refused_at_their_field(board: Board) -> None:
+    course = await board.course()
+    for _ in range(2):
+        await (await board.student()).book_slot(course.slot_id)
+    page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await page.fill("[name=capacity]", "1")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.locator("[name=capacity]")).to_be_focused()
+    await expect(page.locator("[name=capacity] ~ .error")).to_have_text("2 are taken.")
 
 
 async def test_an_error_of_a_field_that_is_seldom_used_opens_the_other_settings(
@@ -360,7 +477,7 @@ async def test_a_series_leaves_out_the_dates_on_which_the_room_is_taken(board: B
         "Piano",
         startTime="2031-03-03T15:00",
         endTime="2031-03-03T15:45",
-        resourceText="Music 1",
+        resourcesText="Music 1",
     )
     await page.get_by_role("button", name="Add Music 1").click()
     await page.select_option("[name=form]", "series")
@@ -412,7 +529,7 @@ async def test_one_date_of_a_series_gets_another_room_and_the_others_stay(board:
     created = await create_series(board.organizer, "FREQ=WEEKLY;COUNT=3", location="Room 1")
     ids = [slot["id"] for slot in created["slots"]]
     page = await visit(board, f"#/course/{ids[1]}")
-    await page.get_by_role("button", name="Change", exact=True).click()
+    await page.get_by_role("link", name="Change", exact=True).click()
     await expect(page.locator("[name=scope]")).to_have_value("THIS")
     await page.fill("[name=location]", "Hall")
     await page.get_by_role("button", name="Save", exact=True).click()
@@ -445,6 +562,7 @@ async def test_the_link_of_a_meeting_is_on_the_page_of_a_user_with_a_place_only(
     course, student, other = await board.course(), await board.student(), await board.student()
     await student.book_slot(course.slot_id)
     page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await page.locator("summary").click()
     await page.get_by_label("Link to the meeting").fill("http://meet.example/room")
     save = page.get_by_role("button", name="Save", exact=True)
     await save.click()
@@ -528,7 +646,7 @@ async def test_axe_finds_nothing_while_a_form_is_open(board: Board, view: str) -
     address, button = opening[view]
     page = await visit(board, address)
     await page.wait_for_selector("main:not(:has(.bones))")
-    await page.get_by_role("button", name=button, exact=True).last.click()
+    await page.get_by_role("link", name=button, exact=True).last.click()
     await page.locator("summary").click()
     for width in WIDTHS:
         await page.set_viewport_size({"width": width, "height": 800})
@@ -554,8 +672,8 @@ async def test_the_overview_has_the_times_of_the_campaigns_zone_and_rooms_in_ord
     entry = page.locator("li", has=page.locator(f"h2 a[href='#/plan/{course.campaign_id}']"))
     await expect(entry).to_contain_text("Europe/Berlin")
     await expect(entry).to_contain_text(f"{opens_at:%H:%M}")
-    await page.get_by_role("button", name="Rooms and devices").click()
-    names = page.locator("section li p")
+    await page.get_by_role("link", name="Rooms and devices").click()
+    names = page.locator("main li p")
     await names.filter(has_text="Küche").wait_for()
     shown_names = [text.split(" ")[0] for text in await names.all_inner_texts()]
     assert shown_names.index("Küche") < shown_names.index("Kunstraum")

@@ -26,6 +26,12 @@ NARROW_PX = 320
 VIEWS = {
     "door": "Check-in",
     "door/{slot}": "Check-in: Chess",
+    "organizer/rooms": "Rooms and devices",
+    "organizer/holidays": "Holidays",
+    "organizer/new": "New booking period",
+    "plan/{campaign}/settings": "Settings",
+    "plan/{campaign}/new": "Add a course",
+    "course/{slot}/edit": "Change",
     "monitor/{campaign}": "Courses",
     "people": "People",
     "people/{user}": "Mia",

@@ -272,7 +272,7 @@ async def test_a_campaign_has_its_reminder_in_days_and_a_mail_before_it_opens(bo
         await board.context(await board.admin()), f"#/plan/{course.campaign_id}"
     )
     for count, unit, minutes in (("2", "days", 2880), ("90", "minutes", 90), ("", "hours", None)):
-        await page.get_by_role("button", name="Settings").click()
+        await page.get_by_role("link", name="Settings").click()
         # What is set already is open.
         if minutes == 2880:
             await page.locator("summary", has_text="More settings").click()

@@ -67,17 +67,19 @@ async def sign_in(school: School) -> None:
 @step("Enter the rooms")
 async def enter_rooms(school: School) -> None:
     await school.click("Rooms and devices")
+    await school.page.get_by_role("heading", name="Rooms and devices").wait_for()
     await school.fill("Names", "\n".join(ROOMS))
     await school.click("Check first")
     await shown(school.page, "New: 8. Already there: 0.").wait_for()
     await school.click("Add them")
     await school.page.get_by_role("listitem").filter(has_text="Music room").wait_for()
-    await school.click("Close")
+    await school.click("Organize")
     await expect_done(school.page, "rooms")
 
 
 @step("Enter the holidays")
 async def enter_holidays(school: School) -> None:
+    await school.click("Organize")
     await school.click("Holidays")
     await school.fill("Name", "School year 2030/31")
     for first, last, name in (
@@ -90,11 +92,11 @@ async def enter_holidays(school: School) -> None:
         await school.fill("Name", name)
     await school.click("Save")
     await shown(school.page, "Whit Monday: Monday").wait_for()
-    await school.click("Close")
 
 
 @step("Bring the pupils in")
 async def import_pupils(school: School) -> None:
+    await school.click("Organize")
     await school.click("People")
     await school.click("Import a file")
     await school.page.set_input_files("#file", pupils_file())
@@ -157,10 +159,9 @@ async def add_courses(school: School) -> None:
         await opened.get_by_role("combobox", name="Day", exact=True).select_option(day)
         await school.fill("Starts", start, opened)
         await school.fill("Ends", end, opened)
-        await school.fill("Rooms, teachers, devices", room, opened)
-        await school.click(f"Add {room}", opened)
+        await school.fill("Rooms and devices", room, opened)
         if not number:
-            await school.picture("course", top="form")
+            await school.picture("course", top="form", height=1300)
         await school.click("Create the course")
         await school.page.get_by_role("link", name=title, exact=True).wait_for()
 
@@ -322,7 +323,7 @@ async def copy_to_next_year(school: School) -> None:
     await school.fill("Name of the copy", "Clubs in spring 2032")
     await school.click("Check first")
     await shown(school.page, "No problems found.").wait_for()
-    await school.picture("copy", top=".frame.list", height=810)
+    await school.picture("copy", top="form", height=810)
     await school.click("Copy now")
     await school.page.get_by_role("heading", name="Clubs in spring 2032").wait_for()
     await expect(school.page.locator("tbody tr")).to_have_count(len(COURSES) - 1)

@@ -1,6 +1,6 @@
 // @ts-check
 /** The campaigns of an organizer: their state and counts, a new one, and a copy of one. */
-import { go, site } from "../../page.js";
+import { site } from "../../page.js";
 import { now } from "../../clock.js";
 import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
@@ -8,32 +8,20 @@ import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { LiveCampaigns } from "../../store.js";
 import { deviceZone, t } from "../../text.js";
 import { campaignFields, campaignForm } from "./forms/campaignform.js";
-import { copyForm, copyPanel } from "./forms/copy.js";
-import { holidayPanel } from "./forms/holidays.js";
+import { openHolidays } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
-import { resourcePanel } from "./forms/resourcepanel.js";
+import { openResources } from "./forms/resourcepanel.js";
 import { firstSteps } from "./firststeps.js";
-import { toggleButton } from "./parts.js";
 
-export function openOrganizer() {
+/** @param {string} part "", "new", "rooms" or "holidays" */
+export function openOrganizer(part) {
+  if (part === "new") return openNewCampaign();
+  if (part) return part === "rooms" ? openResources() : openHolidays();
   const live = new LiveCampaigns(count);
   let isLeft = false;
   /** Statistics by campaign. @type {Map<string, any>} */
   const counts = new Map();
-  /** @type {import("./forms/form.js").Form | null} */
-  let form = null;
-  /** The campaign that is copied, and its form. @type {{id: string, form: any} | null} */
-  let copy = null;
-  const resources = resourcePanel();
-  const holidays = holidayPanel();
-  const steps = firstSteps({
-    campaigns: () => live.items,
-    hasCourses: (id) => Boolean(counts.get(id)?.slotCount || counts.get(id)?.drafts),
-    create: () => form || create(),
-    openRooms: () => resources.isOpen() || resources.toggle(),
-    isOpen: () => resources.isOpen() || holidays.isOpen(),
-    openHolidays: () => holidays.isOpen() || holidays.toggle(),
-  });
+  const steps = firstSteps(() => live.items, (id) => Boolean(counts.get(id)?.slotCount || counts.get(id)?.drafts));
 
   /** Count one campaign after the other, each once: statistics are costly. */
   async function count() {
@@ -47,28 +35,8 @@ export function openOrganizer() {
     }
   }
 
-  function create() {
-    form = form ? null : campaignForm(null, deviceZone);
-    copy = null;
-    redraw();
-    if (form) form.focusFirst();
-  }
-
-  async function submit() {
-    const current = form;
-    const created = await current?.send("createCampaign", () => ({ input: { ...current.input(), idempotencyKey: current.key } }));
-    if (created) go(`#/plan/${created.id}`);
-  }
-
   /** @param {any} campaign */
   function entry(campaign) {
-    const isCopying = copy?.id === campaign.id;
-    const toggleCopy = () => {
-      copy = isCopying ? null : { id: campaign.id, form: copyForm(campaign) };
-      form = null;
-      redraw();
-      if (copy) copy.form.focusFirst();
-    };
     const name = whose(campaign.name);
     // As on the page of the campaign: the zone of its first course.
     const zone = counts.get(campaign.id)?.zone ?? deviceZone;
@@ -86,8 +54,7 @@ export function openOrganizer() {
         counted(counts.get(campaign.id))),
       h("div", { class: "row" },
         control("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, [t("orga.monitor"), name.cloneNode(true)]),
-        toggleButton([t("orga.copy"), name], isCopying, toggleCopy, "plain")),
-      isCopying && h("div", { class: "whole" }, copyPanel(/** @type {any} */ (copy).form, campaign, toggleCopy)),
+        h("a", { class: "btn plain", href: `#/plan/${campaign.id}/copy` }, t("orga.copy"), name)),
     );
   }
 
@@ -96,16 +63,15 @@ export function openOrganizer() {
     width: /** @type {"wide"} */ ("wide"),
     render() {
       return [
-        h("div", { class: "row" }, h("h1", null, t("orga.title")), h("div", { class: "row push even" }, toggleButton(t("orga.create"), form, create, ""))),
+        h("div", { class: "row" },
+          h("h1", null, t("orga.title")),
+          h("p", { class: "row push even" }, h("a", { class: "btn", href: "#/organizer/new" }, t("orga.create")))),
         h("nav", { class: "row even", "aria-label": t("orga.more") },
           h("a", { class: "btn second", href: "#/people" }, icon("people"), t("people.title")),
           h("a", { class: "btn second", href: "#/door" }, icon("code"), t("door.title")),
-          toggleButton([icon("school"), t("resources.title")], resources.isOpen(), resources.toggle),
-          toggleButton([icon("week"), t("holidays.title")], holidays.isOpen(), holidays.toggle)),
-        resources.render(),
-        holidays.render(),
+          h("a", { class: "btn second", href: "#/organizer/rooms" }, icon("school"), t("resources.title")),
+          h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title"))),
         steps.render(),
-        form && form.render(t("orga.create"), campaignFields(form), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
         live.error && !live.items
           ? failure(live.error, () => live.load())
           : !live.items
@@ -124,6 +90,25 @@ export function openOrganizer() {
       isLeft = true;
       live.leave();
     },
+  };
+}
+
+function openNewCampaign() {
+  const form = campaignForm(null, deviceZone).keep();
+  form.focusFirst();
+
+  async function submit() {
+    const created = await form.send("createCampaign", () => ({ input: { ...form.input(), idempotencyKey: form.key } }));
+    if (!created) return;
+    form.forget();
+    location.replace(`#/plan/${created.id}`);
+  }
+
+  const actions = { level: "h1", submit: t("orga.createSubmit"), onsubmit: submit, oncancel: () => location.replace("#/organizer") };
+  return {
+    title: () => t("orga.create"),
+    width: /** @type {"wide"} */ ("wide"),
+    render: () => [h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))), form.render(t("orga.create"), campaignFields(form), actions)],
   };
 }
 

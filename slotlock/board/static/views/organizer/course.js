@@ -4,7 +4,7 @@ import { go, say, site } from "../../page.js";
 import { now } from "../../clock.js";
 import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
-import { bones, button, failure, field, section } from "../../parts.js";
+import { bones, failure, field, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { offText } from "../../slotstate.js";
 import { subscribe } from "../../socket.js";
@@ -16,17 +16,18 @@ import { exportButtons } from "./forms/exports.js";
 import { input } from "./forms/form.js";
 import { limitTexts } from "./forms/limits.js";
 import { historyOf } from "./course/history.js";
-import { level, toggleButton, zoneNote } from "./parts.js";
+import { level, zoneNote } from "./parts.js";
 import { whenOf } from "./forms/localtime.js";
 import { mover } from "./course/move.js";
 import { roster } from "./course/roster.js";
 import { series } from "./course/series.js";
+import { addTyped } from "./forms/resources.js";
 import { changedSlot, scopes, slotFields, slotForm } from "./forms/slotform.js";
 
 const READ_COURSE_AGAIN_MS = 2000;
 const SHOWN_MEETINGS = 5;
 
-/** @param {string} part a slot's id, with "/edit" to change it at once */
+/** @param {string} part a slot's id, with "/edit" for the form to change it */
 export function openCourse(part) {
   const [slotId, mode] = part.split("/");
   /** @type {any} */
@@ -51,7 +52,7 @@ export function openCourse(part) {
       ({ slot } = await run("course", { id: slotId }));
       error = slot ? "" : "SLOT_NOT_FOUND";
       redraw();
-      if (!slot) return;
+      if (!slot || mode) return;
       await Promise.all([people.load(slot), dates.load(slot), log.load()]);
     } catch (caught) {
       error = codeOf(caught);
@@ -59,24 +60,30 @@ export function openCourse(part) {
       redraw();
     }
   }
-  load().then(() => mode === "edit" && slot && edit());
+  load().then(() => mode && slot && edit());
   const end = subscribe("watchSlots", { slotIds: [slotId] }, () => {
     clearTimeout(timer);
     timer = setTimeout(load, READ_COURSE_AGAIN_MS);
   });
 
   function edit() {
-    form = form ? null : slotForm(slot, slot.timeZone);
+    form = slotForm(slot, slot.timeZone).keep();
     redraw();
-    if (form) form.focusFirst();
+    form.focusFirst();
   }
 
+  /** Leave the form, to which nobody goes back. */
+  const close = () => location.replace(`#/course/${slotId}`);
+
   async function save() {
-    if (!(await form.send("updateSlot", () => ({ input: changedSlot(form, slot) })))) return;
-    await load(); // before the form can be opened with older values
-    form = null;
+    const toVariables = async () => {
+      await addTyped(form);
+      return { input: changedSlot(form, slot) };
+    };
+    if (!(await form.send("updateSlot", toVariables))) return;
+    form.forget();
     say(t("form.saved"));
-    redraw();
+    close();
   }
 
   /** @param {string} name of the mutation @param {string} said */
@@ -102,12 +109,12 @@ export function openCourse(part) {
           h("p", { class: "soft" }, [when(), whereOf(slot)].filter(Boolean).join(" · ")),
           zoneNote(slot.timeZone)),
         h("div", { class: "row push even" },
-          slot.status !== "CANCELLED" && toggleButton(t("course.edit"), form, edit),
+          slot.status !== "CANCELLED" && h("a", { class: "btn second", href: `#/course/${slotId}/edit` }, t("course.edit")),
+          slot.campaign && h("a", { class: "btn second", href: `#/plan/${slot.campaign.id}/new/${slotId}` }, t("course.duplicate")),
           slot.status === "PUBLISHED" && h("a", { class: "btn second", href: `#/door/${slot.id}` }, t("door.title")),
           slot.status === "DRAFT" && actions.button("publishSlot", "second", [t("course.publish")], () => change("publishSlot", t("course.published")))),
       ),
       actions.problem("publishSlot"),
-      form && form.render(t("course.edit"), slotFields(form, slot), { onsubmit: save, oncancel: edit }),
       slot.status !== "CANCELLED" && h(
         "div",
         { class: "stack tight" },
@@ -200,7 +207,11 @@ export function openCourse(part) {
     width: /** @type {"wide"} */ ("wide"),
     render() {
       if (error && !slot) return [failure(error, load)];
-      if (!slot) return [bones(6)];
+      if (!slot || (mode && !form)) return [bones(6)];
+      if (mode) return [
+        h("p", null, h("a", { href: `#/course/${slotId}` }, slot.title)),
+        form.render(t("course.edit"), slotFields(form, slot), { level: "h1", onsubmit: save, oncancel: close }),
+      ];
       return [...head(), people.render(slot), dates.render(slot), moves.render(slot), foot(), log.render()];
     },
     leave() {

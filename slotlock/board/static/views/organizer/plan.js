@@ -2,11 +2,12 @@
 /** A campaign of an organizer: its settings, its courses, and what is missing before everybody sees it. */
 import { go, say, site } from "../../page.js";
 import { now } from "../../clock.js";
-import { codeOf, run } from "../../client.js";
+import { codeOf, me, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, hidden, icon, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { audienceOf } from "../../slotstate.js";
+import { tab } from "../../storage.js";
 import { oneAtATime } from "../../store.js";
 import { commas, deviceZone, number, shortOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
@@ -20,12 +21,22 @@ import { limitTexts } from "./forms/limits.js";
 import { shortWhenOf } from "./forms/localtime.js";
 import { column, countCell, similarGroups, table, toggleButton, withCount, zoneNote } from "./parts.js";
 import { courseCount, readChecks } from "./readiness.js";
+import { addTyped } from "./forms/resources.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 
 const ICON_OF = { good: "tick", late: "clock", bad: "warning" };
 
-/** @param {string} campaignId */
-export function openPlan(campaignId) {
+/** The forms of a campaign by the end of their address, and their titles. @type {Record<string, string>} */
+const FORMS = { new: "plan.add", settings: "plan.settings", copy: "orga.copy" };
+/** What was just created, which the next page says. @type {any} */
+let created = null;
+
+/** @param {string} part the id, with "/settings", "/copy", or "/new" and perhaps a course that the new one is a copy of */
+export function openPlan(part) {
+  const [campaignId, panel = "", copiedId = ""] = part.split("/");
+  const isForm = Object.hasOwn(FORMS, panel);
+  /** Where the values of the course before are kept, with which the next one begins. */
+  const before = `slotlock.before ${me?.id} ${campaignId}`;
   /** @type {any} */
   let campaign = null;
   /** @type {any[] | null} */
@@ -33,14 +44,10 @@ export function openPlan(campaignId) {
   /** @type {import("./readiness.js").Check[] | null} */
   let checks = null;
   let error = "";
-  /** Which form is shown. @type {"" | "settings" | "slot" | "copy"} */
-  let panel = "";
-  /** @type {any} */
+  /** The form of the address. @type {any} */
   let form = null;
-  /** What was entered for the course before. @type {any} */
-  let before = null;
-  /** What a new series skipped. @type {any} */
-  let made = null;
+  let made = created;
+  created = null;
   /** The slots that are selected, and the series whose dates are all shown. */
   const selected = new Set();
   const expanded = new Set();
@@ -58,6 +65,7 @@ export function openPlan(campaignId) {
       const found = (slots = await readSlots("planSlots", { campaign: campaignId }));
       for (const id of selected) if (!found.some((slot) => slot.id === id)) selected.delete(id);
       redraw();
+      if (isForm) return void (form ??= await formOfAddress());
       checks = await readChecks(campaign, found.filter((slot) => slot.status !== "CANCELLED"), zone());
     } catch (caught) {
       error = codeOf(caught);
@@ -67,29 +75,34 @@ export function openPlan(campaignId) {
   }
   load();
 
-  /** Show a form, or close the one that is shown. @param {"" | "settings" | "slot" | "copy"} name */
-  function show(name) {
-    panel = panel === name ? "" : name;
-    made = null;
-    if (panel === "settings") form = campaignForm(campaign, zone());
-    if (panel === "slot") form = slotForm(null, zone(), before);
-    if (panel === "copy") form = copyForm(campaign);
-    redraw();
-    if (panel) form.focusFirst();
+  /** Return the form of the address, with what was typed there before. */
+  async function formOfAddress() {
+    const copied = copiedId ? (await run("course", { id: copiedId })).slot : null;
+    const opened = panel === "settings" ? campaignForm(campaign, zone())
+      : panel === "copy" ? copyForm(campaign)
+      : slotForm(copied, copied?.timeZone ?? zone(), copied ? null : tab.read(before, (values) => values));
+    opened.focusFirst();
+    return opened.keep();
   }
+
+  /** Leave the form, to which nobody goes back. */
+  const close = () => location.replace(`#/plan/${campaignId}`);
 
   async function saveSettings() {
-    const saved = await form.send("updateCampaign", () => ({ input: { campaignId, ...form.input() } }));
-    if (!saved) return;
-    await load(); // before the form can be opened with older values
-    show("");
+    if (!(await form.send("updateCampaign", () => ({ input: { campaignId, ...form.input() } })))) return;
+    form.forget();
     say(t("form.saved"));
+    close();
   }
 
-  /** Create a slot or a series. @param {"STRICT" | "SKIP_CONFLICTS"} onConflict for dates on which a room is taken */
-  async function saveSlot(onConflict) {
+  /**
+   * Create a slot or a series.
+   * @param {"STRICT" | "SKIP_CONFLICTS"} onConflict for dates on which a room is taken @param {boolean} [isMore] whether another one follows
+   */
+  async function saveSlot(onConflict, isMore = false) {
     const isSeries = form.values.form === "series";
-    const created = await form.send(isSeries ? "createSlotSeries" : "createSlot", () => {
+    const result = await form.send(isSeries ? "createSlotSeries" : "createSlot", async () => {
+      await addTyped(form);
       const slot = newSlot(form, campaignId);
       if (!isSeries) return { input: { ...slot, idempotencyKey: form.key } };
       return { input: {
@@ -101,13 +114,17 @@ export function openPlan(campaignId) {
         idempotencyKey: `${form.key} ${onConflict}`,
       } };
     });
-    if (!created) return;
+    if (!result) return;
     const title = form.text("title");
-    before = form.values;
-    show("");
-    if (isSeries) made = { ...created, title };
+    form.forget();
+    tab.set(before, JSON.stringify(form.values));
+    made = created = { skippedHolidays: [], conflicts: [], ...result, title };
     say(t("plan.created", { title }));
-    await load();
+    if (!isMore) return close();
+    created = null;
+    form = slotForm(null, form.zone, form.values).keep();
+    redraw();
+    form.focusFirst();
   }
 
   /**
@@ -169,7 +186,7 @@ export function openPlan(campaignId) {
           h("p", { class: "soft" }, [times, ...limits].filter(Boolean).join(" · ")),
           zoneNote(zone())),
         h("div", { class: "row push even" },
-          toggleButton(t("plan.settings"), panel === "settings", () => show("settings")),
+          h("a", { class: "btn second", href: `#/plan/${campaignId}/settings` }, t("plan.settings")),
           h("a", { class: "btn second", href: `#/draw/${campaign.id}` }, t("draw.title")),
           campaign.published
             ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor"))
@@ -177,12 +194,37 @@ export function openPlan(campaignId) {
       ),
       actions.problem("publish"),
       similarGroups(campaign.similarGroups),
-      panel === "settings" && form.render(t("plan.settings"), campaignFields(form), { onsubmit: saveSettings, oncancel: () => show("settings") }),
     ];
   }
 
   /** What the action of a check does. @type {Record<string, () => any>} */
-  const DOES = { add: () => panel !== "slot" && show("slot"), settings: () => panel !== "settings" && show("settings"), publishDrafts, publishOthers };
+  const DOES = { add: () => go(`#/plan/${campaignId}/new`), settings: () => go(`#/plan/${campaignId}/settings`), publishDrafts, publishOthers };
+
+  /** Show the form of the address, and nothing else. */
+  function formPage() {
+    const page = { level: "h1", oncancel: close };
+    const title = t(FORMS[panel]);
+    return [
+      h("p", null, h("a", { href: "#/organizer" }, t("orga.title")), " › ", h("a", { href: `#/plan/${campaignId}` }, campaign.name)),
+      madeNotice(),
+      !form ? [h("h1", null, title), error ? failure(error, load) : bones(6)]
+        : panel === "settings" ? form.render(title, campaignFields(form), { ...page, onsubmit: saveSettings })
+        : panel === "copy" ? copyPanel(form, campaign, close)
+        : form.render(title, slotFields(form, null), {
+            ...page,
+            submit: t(form.values.form === "series" ? "plan.createSeries" : "plan.create"),
+            onsubmit: () => saveSlot("STRICT"),
+            other: button("second", t("plan.createMore"), () => saveSlot("STRICT", true), { type: "button" }),
+            more: conflictsOf(form, () => saveSlot("SKIP_CONFLICTS")),
+          }),
+    ];
+  }
+
+  function madeNotice() {
+    if (!made) return null;
+    const { title, slots: dates } = made;
+    return datesNotice(made, dates ? t("plan.seriesCreated", { title, count: dates.length }) : t("plan.created", { title }));
+  }
 
   function readiness() {
     const isDone = campaign.published && checks?.every((check) => check.kind === "good");
@@ -211,17 +253,11 @@ export function openPlan(campaignId) {
     const all = slots ?? [];
     const count = courseCount(all.filter((slot) => slot.status !== "CANCELLED"));
     return section("courses", withCount(t("plan.courses"), number(count)), [
-      panel === "slot" && form.render(t("plan.add"), slotFields(form, null), {
-        submit: t(form.values.form === "series" ? "plan.createSeries" : "plan.create"),
-        onsubmit: () => saveSlot("STRICT"),
-        oncancel: () => show("slot"),
-        more: conflictsOf(form, () => saveSlot("SKIP_CONFLICTS")),
-      }),
-      made && datesNotice(made, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
+      madeNotice(),
       !slots
         ? bones(6)
         : all.length > 0 && [selection(), table({ "aria-labelledby": "courses" }, columns(), list("tbody", { role: "rowgroup" }, tableRows(all)))],
-    ], { actions: toggleButton(t("plan.add"), panel === "slot", () => show("slot")) });
+    ], { actions: h("a", { class: "btn second", href: `#/plan/${campaignId}/new` }, t("plan.add")) });
   }
 
   /** What can be done with the selected slots. */
@@ -233,6 +269,7 @@ export function openPlan(campaignId) {
       "div",
       { class: "sheet row", "data-key": "selection", role: "group", "aria-label": t("plan.selected", { count: chosen.length }) },
       h("p", null, h("strong", null, t("plan.selected", { count: chosen.length }))),
+      chosen.length === 1 && h("a", { class: "btn second", href: `#/plan/${campaignId}/new/${chosen[0].id}` }, t("course.duplicate")),
       isDraft && actions.button("chosen", "second", [t("plan.publishChosen")], () => each("chosen", "publishSlot", chosen)),
       actions.askingButton(
         "deleteChosen",
@@ -334,13 +371,12 @@ export function openPlan(campaignId) {
       exportButtons(actions, campaignId, t("plan.export")),
       h("div", { class: "row even" },
         letter.button(),
-        toggleButton(t("orga.copy"), panel === "copy", () => show("copy")),
+        h("a", { class: "btn second", href: `#/plan/${campaignId}/copy` }, t("orga.copy")),
         site.sendsMail && h("a", { class: "btn second", href: `#/mail/texts/${campaignId}` }, t("plan.mails")),
         campaign.published && actions.button("unpublish", "second", [t("plan.unpublish")], unpublish),
         actions.askingButton("delete", [t("plan.delete")], t("plan.deleteQuestion", { name: campaign.name }), t("plan.delete"), remove)),
       actions.problem("unpublish"),
       letter.render(),
-      panel === "copy" && copyPanel(form, campaign, () => show("copy")),
     );
   }
 
@@ -350,6 +386,7 @@ export function openPlan(campaignId) {
     render() {
       if (error && !(campaign && slots)) return [failure(error, load)];
       if (!campaign) return [bones(6)];
+      if (isForm) return formPage();
       return [...head(), readiness(), slotsSection(), foot()];
     },
   };

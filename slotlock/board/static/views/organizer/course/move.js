@@ -6,7 +6,7 @@ import { h, redraw } from "../../../kernel.js";
 import { t } from "../../../text.js";
 import { Form } from "../forms/form.js";
 import { DAY_MS, fromLocal, plusDays, toLocal, whenOf } from "../forms/localtime.js";
-import { loadResources, resourceField } from "../forms/resources.js";
+import { addTyped, loadResources, RESOURCES } from "../forms/resources.js";
 import { changedTimes, isSame, timetableOf } from "../forms/slotform.js";
 import { toggleButton } from "../parts.js";
 
@@ -24,22 +24,16 @@ export function mover(datesOf, reload) {
   }
 
   /** @param {any} slot @param {string} [from] */
-  function values(slot, from) {
+  function formOf(slot, from) {
     const all = movable(slot);
     const first = all.find((each) => each.id === from) ?? all.find((each) => each.id === slot.id) ?? all[0];
-    return {
-      from: first.id,
-      startTime: toLocal(first.startTime, slot.timeZone),
-      endTime: toLocal(first.endTime, slot.timeZone),
-      location: first.location,
-      resources: first.resources ?? [],
-      resourceText: "",
-    };
+    const [startTime, endTime] = [first.startTime, first.endTime].map((each) => toLocal(each, slot.timeZone));
+    return new Form("move", { from: first.id, startTime, endTime, location: first.location, resourcesText: "", teachersText: "" }, RESOURCES, first);
   }
 
   /** @param {any} slot */
   function toggle(slot) {
-    form = form ? null : new Form("move", values(slot));
+    form = form ? null : formOf(slot);
     if (form) loadResources();
     redraw();
     form?.focusFirst();
@@ -49,14 +43,13 @@ export function mover(datesOf, reload) {
   function changedSeries(current, slot) {
     const before = movable(slot).find((each) => each.id === current.values.from);
     const location = current.text("location");
-    const { resources } = current.values;
-    if (current.text("resourceText")) current.fail("resources", t("slotForm.resourceOpen"));
+    const { resourceIds } = current.input();
     return {
       slotId: before.id,
       scope: "THIS_AND_FOLLOWING",
       ...changedTimes(current, before, slot.timeZone),
       ...(location !== before.location && { location }),
-      ...(!isSame(resources, before.resources) && { resourceIds: resources.map((/** @type {any} */ each) => each.id) }),
+      ...(!isSame(resourceIds, new Form("move", {}, RESOURCES, before).input().resourceIds) && { resourceIds }),
     };
   }
 
@@ -84,7 +77,10 @@ export function mover(datesOf, reload) {
   /** @param {any} slot */
   async function move(slot) {
     const current = /** @type {Form} */ (form);
-    const isDone = await current.send("updateSlot", () => ({ input: slot.seriesId ? changedSeries(current, slot) : changedCourse(current, slot) }));
+    const isDone = await current.send("updateSlot", async () => {
+      await addTyped(current);
+      return { input: slot.seriesId ? changedSeries(current, slot) : changedCourse(current, slot) };
+    });
     if (!isDone) return;
     form = null;
     say(t("move.done"));
@@ -97,7 +93,7 @@ export function mover(datesOf, reload) {
     if (all.length < 2) return null;
     const current = form;
     const choose = (/** @type {any} */ event) => {
-      current && Object.assign(current.values, values(slot, event.target.value));
+      current && Object.assign(current.values, formOf(slot, event.target.value).values);
       redraw();
     };
     const options = all.map((each) => [each.id, whenOf(each.startTime, slot.timeZone)]);
@@ -108,7 +104,7 @@ export function mover(datesOf, reload) {
       current && current.render(t("move.title"), [
         current.field("from", { options, onchange: choose, help: current.help(slot.seriesId ? "series" : "course") }),
         h("div", { class: "columns" }, current.time("startTime", slot.timeZone), current.time("endTime", slot.timeZone, { label: t("slotForm.endTime") })),
-        slot.seriesId && [current.field("location", { maxlength: 200, label: t("slotForm.location") }), resourceField(current)],
+        slot.seriesId && [current.field("location", { maxlength: 200, label: t("slotForm.location") }), current.show("teachers", "resources")],
       ], { submit: t("move.submit"), onsubmit: () => move(slot), oncancel: () => toggle(slot) }),
     );
   }

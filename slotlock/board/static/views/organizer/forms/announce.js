@@ -21,7 +21,7 @@ export function announcer(audience) {
   let sent = "";
 
   function toggle() {
-    form = form ? null : new Form("announce", { subject: "", text: "", includeWaiting: false });
+    form = form ? null : new Form("announce", { subject: "", text: "", includeWaiting: false }).keep();
     sent = "";
     redraw();
     if (!form) return;
@@ -56,6 +56,7 @@ export function announcer(audience) {
     const input = { ...audience, subject: form.text("subject"), text: form.text("text"), includeWaiting, idempotencyKey: form.key };
     const result = await form.send("sendAnnouncement", () => ({ input }));
     if (!result) return;
+    form.forget();
     form = null;
     sent = `${input.subject}: ${t("announce.sent", { count: result.recipientCount })}`;
     say(sent);

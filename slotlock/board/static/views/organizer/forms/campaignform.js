@@ -1,5 +1,6 @@
 // @ts-check
 /** The settings of a campaign as a form. */
+import { site } from "../../../page.js";
 import { Form } from "./form.js";
 import { groupField, groupsIn } from "./groups.js";
 import { GROUP_LIMITS, QUEUE_ONLY } from "./limits.js";
@@ -42,8 +43,11 @@ export function campaignFields(form) {
     form.show("name", "description", ["opensAt", "closesAt"]),
     (isPast(form.values.closesAt, form.zone) || form.values.allowPast) && form.check("allowPast"),
     form.show("eligibleGroups", ["maxBookings", "groupLimitsEach"], "forbidOverlap"),
-    form.more("cancelUntil", "isQueueOnly", "requireVerifiedEmail", "mailNote", ["reminderMinutes", "openingMailHours"],
-      "groupLimits", ["noShowCount", "noShowDays"]),
+    form.more(
+      [form.label("ofPlaces"), "isQueueOnly", "requireVerifiedEmail", "groupLimits"],
+      [form.label("ofReturns"), "cancelUntil", ["noShowCount", "noShowDays"]],
+      (site.sendsMail || form.values.mailNote) && [form.label("ofMails"), "mailNote", ["reminderMinutes", "openingMailHours"]],
+    ),
   ];
 }
 

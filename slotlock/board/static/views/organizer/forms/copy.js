@@ -1,6 +1,5 @@
 // @ts-check
 /** A copy of a campaign for another year: first what it would contain, then the copy. */
-import { go } from "../../../page.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon } from "../../../parts.js";
 import { deviceZone, problemText, t } from "../../../text.js";
@@ -23,8 +22,9 @@ export function copyPanel(form, campaign, oncancel) {
   async function submit() {
     if (isReady) {
       const copied = await form.send("copyCampaign", () => ({ input: { ...input(), dryRun: false, idempotencyKey: form.key } }));
-      if (copied) go(`#/plan/${copied.campaign.id}`);
-      return;
+      if (!copied) return;
+      form.forget();
+      return location.replace(`#/plan/${copied.campaign.id}`);
     }
     const key = form.key;
     const plan = await form.send("copyCampaign", () => ({ input: { ...input(), dryRun: true } }));
@@ -46,7 +46,7 @@ export function copyPanel(form, campaign, oncancel) {
     problems.length > 0 && h(
       "div",
       { class: "stack tight" },
-      h("h3", null, t("copy.problems", { count: form.plan?.problemCount ?? problems.length })),
+      h("h2", null, t("copy.problems", { count: form.plan?.problemCount ?? problems.length })),
       h(
         "ul",
         { class: "stack tight" },
@@ -56,6 +56,7 @@ export function copyPanel(form, campaign, oncancel) {
     hasPast && form.check("allowPast"),
   );
   return form.render(t("copy.title", { name: campaign.name }), fields, {
+    level: "h1",
     submit: isReady ? t("copy.submit") : t("copy.check"),
     onsubmit: submit,
     oncancel,

@@ -3,7 +3,8 @@
 import { site } from "../../../page.js";
 import { me, newKey } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { button, icon } from "../../../parts.js";
+import { askOnce, button, icon } from "../../../parts.js";
+import { tab } from "../../../storage.js";
 import { problemText, sentences, t, zoneName } from "../../../text.js";
 import { answer, focusKey, why } from "./actions.js";
 import { UNITS, unitName, unitOf } from "./duration.js";
@@ -13,6 +14,13 @@ import { fromLocal, instantsOf, isZone, toLocal } from "./localtime.js";
 export const COUNT = { type: "number", min: 0, inputmode: "numeric" };
 const MOST_NUMBER = 2 ** 31 - 1;
 let forms = 0;
+/** The form that is shown. @type {Form | null} */
+let shownForm = null;
+
+/** Ask before what is typed is lost with the page. @param {Event} event */
+function askBeforeUnload(event) {
+  if (shownForm?.isTyped && document.getElementById(shownForm.id("whole"))) event.preventDefault();
+}
 
 /**
  * A field of the API: its name, its value in what is new, and the attributes of its input; `sent` is another name in the input of the API,
@@ -20,6 +28,12 @@ let forms = 0;
  * @typedef {{name: string, kind?: string, default?: any, sent?: string, ofMail?: boolean, from?: (object: any, form: Form, name: string) => any,
  *   show?: (form: Form, field: any) => any, read?: (form: Form, field: any) => any, [attribute: string]: any}} Field
  */
+
+/** @param {Form} form @param {Field} field */
+function readCount(form, { name, required = false }) {
+  return form.integer(name, required);
+}
+
 /** @type {Record<string, Partial<Field>>} */
 const FIELD_KINDS = {
   text: { show: (form, { name, ...others }) => form.field(name, others), read: (form, { name, required }) => form.text(name, required) },
@@ -33,10 +47,6 @@ const FIELD_KINDS = {
     read: (form, { name, required }) => form.text(name, required) && form.instant(name, form.zone, form.object[name]),
   },
 };
-/** @param {Form} form @param {any} field */
-function readCount(form, { name, required = false }) {
-  return form.integer(name, required);
-}
 
 /** A form: its values by field, and what is wrong with them. */
 export class Form {
@@ -51,6 +61,12 @@ export class Form {
   isMore;
   /** @type {Record<string, number>} The units of durations by field, in minutes. */
   units = {};
+  /** @type {Record<string, any>} What was typed. */
+  typed = {};
+  /** Where it is kept until it is sent or discarded, and whether it comes from there. */
+  place = "";
+  isKept = false;
+  isSent = false;
   key = newKey();
   number = (forms += 1);
 
@@ -68,12 +84,33 @@ export class Form {
     for (const { name, from, default: value } of this.fields) values[name] ??= (from ? from(this.object, this, name) : this.object[name]) ?? value;
   }
 
+  /** Keep what is typed in the tab, and show what was typed at this address before. */
+  keep() {
+    this.place = `slotlock.form ${this.owner} ${this.texts} ${location.hash}`;
+    const kept = tab.read(this.place, ({ key, typed }) => typed && { key, typed });
+    if (!kept) return this;
+    this.isKept = true;
+    Object.assign(this, kept);
+    Object.assign(this.values, kept.typed);
+    return this;
+  }
+
+  /** Forget what was typed, as it is sent or discarded. */
+  forget() {
+    this.typed = {};
+    tab.remove(this.place);
+  }
+
+  get isTyped() {
+    return !this.isSent && Object.keys(this.typed).length > 0;
+  }
+
   /** The zone of the times, UTC while its name is being typed. @returns {string} */
   get zone() {
     return isZone(this.values.timeZone) ? this.values.timeZone : "UTC";
   }
 
-  /** Return fields of the API by their names; those of a list are side by side. @param {...(string | string[] | false)} lines @returns {any[]} */
+  /** Return fields of the API by their names; those of a list are side by side. @param {...(string | string[] | false)} lines @returns {any} */
   show(...lines) {
     return lines.map((line) => {
       if (!line || Array.isArray(line)) return line && h("div", { class: "columns" }, this.show(...line));
@@ -91,8 +128,12 @@ export class Form {
 
   /** Use a new value; the request is another one then, and has another key. @param {string} name @param {any} value */
   set(name, value) {
-    this.values[name] = value;
+    if (!this.isTyped) redraw(); // it asks from now on
+    this.typed[name] = this.values[name] = value;
+    this.isSent = false;
     this.key = newKey();
+    if (this.place) tab.set(this.place, JSON.stringify({ key: this.key, typed: this.typed }));
+    addEventListener("beforeunload", askBeforeUnload);
     if (this.errors[name] || this.note) {
       delete this.errors[name];
       this.note = "";
@@ -232,11 +273,11 @@ export class Form {
    * Return rows that can be added and removed.
    * @param {string} name
    * @param {string} add the text of the button
-   * @param {() => any} empty returns a new row
+   * @param {(last?: any) => any} next returns a new row, below the last one
    * @param {Record<string, Record<string, any>>} cells the attributes of their inputs by the part of a row
    * @param {{label?: string, help?: string}} [texts]
    */
-  rows(name, add, empty, cells, { label = this.label(name), help = this.help(name) } = {}) {
+  rows(name, add, next, cells, { label = this.label(name), help = this.help(name) } = {}) {
     const rows = this.values[name];
     const change = (/** @type {any[]} */ changed) => {
       this.set(name, changed);
@@ -259,7 +300,7 @@ export class Form {
         )),
       this.error(name),
       h("p", null, button("second", add, () => {
-        change([...rows, empty()]);
+        change([...rows, next(rows[rows.length - 1])]);
         focusKey(this.id(name), " > .row:last-of-type :is(input, select)");
       })),
     );
@@ -274,11 +315,16 @@ export class Form {
     return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(row[part], { oninput, ...this.described(name, ""), ...others }));
   }
 
-  /** Return fields that are seldom used: open if one without a default has a value, and if any has an error. @param {Parameters<Form["show"]>} lines */
-  more(...lines) {
+  /**
+   * Return fields that are seldom used: open if one without a default has a value, and if any has an error.
+   * @param {Array<[string, ...Parameters<Form["show"]>] | false>} parts each a heading, and its fields
+   */
+  more(...parts) {
+    const names = parts.flat(2);
     const hasValue = (/** @type {Field} */ { name, default: value }) => value === undefined && String(this.values[name] || "");
-    this.isMore ??= this.fields.some((field) => lines.flat().includes(field.name) && hasValue(field));
-    const body = h("div", { class: "stack loose" }, this.show(...lines));
+    this.isMore ??= this.fields.some((field) => names.includes(field.name) && hasValue(field));
+    const shown = parts.flatMap((part) => (part ? [h("h2", null, part[0]), this.show(.../** @type {any} */ (part.slice(1)))] : []));
+    const body = h("div", { class: "stack loose" }, shown);
     const ontoggle = (/** @type {any} */ event) => {
       this.isMore = event.target.open;
     };
@@ -303,20 +349,23 @@ export class Form {
   /**
    * Send the form; returns the result, or null if it did not work, which the form then shows.
    * @param {string} name of an operation
-   * @param {() => Record<string, any> | null} toVariables notes errors
+   * @param {() => Record<string, any> | null | Promise<Record<string, any> | null>} toVariables notes errors
    */
   async send(name, toVariables) {
     if (this.isSending) return null;
     this.errors = {};
     this.note = "";
     this.refusal = null;
-    const variables = toVariables();
+    this.isSending = true;
+    const variables = await toVariables();
+    this.isSending = false;
     if (!variables || Object.keys(this.errors).length) return this.showErrors();
     this.isSending = true;
     redraw();
     const result = await answer(name, variables, this.owner);
     this.isSending = false;
-    if (!result.code) {
+    this.isSent = !result.code;
+    if (this.isSent) {
       redraw();
       return result;
     }
@@ -329,7 +378,9 @@ export class Form {
       else if (this.errors[PLACES[field]] === undefined && PLACES[field] in this.values) this.errors[PLACES[field]] = message;
       else others.push(message);
     }
-    this.note = result.fields ? sentences(others) : why(result);
+    const place = PLACES[result.code];
+    if (place in this.values) this.errors[place] = why(result);
+    else this.note = result.fields ? sentences(others) : why(result);
     return this.showErrors();
   }
 
@@ -356,9 +407,16 @@ export class Form {
    * Return the form.
    * @param {string} title
    * @param {any[]} fields
-   * @param {{submit?: string, kind?: string, onsubmit: () => any, oncancel?: () => any, more?: any}} actions with the text and the kind of the button
+   * @param {{submit?: string, kind?: string, onsubmit: () => any, oncancel?: () => any, more?: any, level?: string, other?: any}} actions
+   *   with the text and the kind of the button, another button, and the level of the title
    */
-  render(title, fields, { submit = t("form.save"), kind = "", onsubmit, oncancel, more }) {
+  render(title, fields, { submit = t("form.save"), kind = "", onsubmit, oncancel, more, level = "h2", other }) {
+    shownForm = this;
+    const close = () => {
+      this.forget();
+      oncancel?.();
+    };
+    const texts = { label: t("form.cancel"), question: t("form.discardQuestion"), yes: t("form.discard"), no: t("form.back") };
     return h(
       "form",
       {
@@ -372,7 +430,8 @@ export class Form {
           onsubmit();
         },
       },
-      h("h2", null, title),
+      h(level, null, title),
+      this.isKept && h("p", { class: "soft", "data-key": "kept" }, t("form.kept")),
       fields.flat(),
       this.note && h("div", { class: "notice stop", role: "alert", tabindex: -1 }, icon("warning"), h("p", null, this.note)),
       more,
@@ -380,14 +439,25 @@ export class Form {
         "div",
         { class: "row" },
         h("button", { class: `btn ${kind}`, "aria-disabled": this.isSending && "true" }, this.isSending ? t("form.sending") : submit),
-        oncancel && button("plain", t("form.cancel"), oncancel),
+        other,
+        oncancel && (this.isTyped ? askOnce(`discard ${this.number}`, "plain", texts, close) : button("plain", t("form.cancel"), close)),
       ),
     );
   }
 }
 
-/** Fields of the API that a form shows elsewhere. @type {Record<string, string>} */
-const PLACES = { count: "noShowCount", days: "noShowDays", resourceIds: "resources", resource: "resources", rrule: "last", until: "last", timetable: "weekly" };
+/** Where a form shows problems of fields of the API, and refusals. @type {Record<string, string>} */
+const PLACES = {
+  count: "noShowCount",
+  days: "noShowDays",
+  resourceIds: "resources",
+  resource: "resources",
+  rrule: "last",
+  until: "last",
+  timetable: "weekly",
+  CAPACITY_BELOW_TAKEN: "capacity",
+  RESOURCE_TAKEN: "resources",
+};
 
 /** Whether the API takes this for a whole number. @param {number} value */
 export function isWhole(value) {

@@ -1,5 +1,5 @@
 // @ts-check
-/** Lists of holidays that all organizers share: a choice in forms, and a panel to enter them. */
+/** Lists of holidays that all organizers share: a choice in forms, and a page to enter them. */
 import { h, redraw } from "../../../kernel.js";
 import { button, whose } from "../../../parts.js";
 import { dayOf, t } from "../../../text.js";
@@ -46,9 +46,7 @@ function spanOf({ first, last, name }) {
   return [name, first === last ? dayName(first) : `${dayName(first)} – ${dayName(last)}`].filter(Boolean).join(": ");
 }
 
-/** Return the panel, closed at first. */
-export function holidayPanel() {
-  let isOpen = false;
+export function openHolidays() {
   /** The list that is changed, or null for a new one. @type {any} */
   let changed = null;
   let form = newForm(null);
@@ -63,11 +61,7 @@ export function holidayPanel() {
     });
   }
 
-  function toggle() {
-    isOpen = !isOpen;
-    if (isOpen) loadHolidayLists();
-    redraw();
-  }
+  loadHolidayLists();
 
   /** @param {any} holidayList */
   function change(holidayList) {
@@ -100,7 +94,6 @@ export function holidayPanel() {
   }
 
   function render() {
-    if (!isOpen) return null;
     const [id, help] = [form.id("file"), form.help("file")];
     const fields = [
       form.field("name", { maxlength: 100 }),
@@ -127,10 +120,10 @@ export function holidayPanel() {
       ),
     ];
     const title = changed ? t("holidays.change", { name: changed.name }) : t("holidays.create");
-    return h(
-      "section",
-      { class: "stack", "data-key": "holidays", "aria-label": t("holidays.title") },
-      form.render(title, fields, { onsubmit: submit, oncancel: changed ? () => change(null) : toggle }),
+    return [
+      h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
+      h("h1", null, t("holidays.title")),
+      form.render(title, fields, { onsubmit: submit, oncancel: changed ? () => change(null) : undefined }),
       lists && lists.length > 0 && h("ul", { class: "frame list" }, lists.map((each) => h(
         "li",
         { "data-key": each.id },
@@ -145,8 +138,8 @@ export function holidayPanel() {
             () => remove(each),
           )),
       ))),
-    );
+    ];
   }
 
-  return { toggle, render, isOpen: () => isOpen };
+  return { title: () => t("holidays.title"), width: /** @type {"wide"} */ ("wide"), render };
 }

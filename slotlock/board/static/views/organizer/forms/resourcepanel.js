@@ -8,24 +8,17 @@ import { Actions } from "./actions.js";
 import { Form } from "./form.js";
 import { kindOptions, loadResources, resources } from "./resources.js";
 
-/** Return the panel, closed at first. */
-export function resourcePanel() {
-  let isOpen = false;
+export function openResources() {
   let form = newForm();
   const actions = new Actions();
   /** What an import would do, and for which names. @type {any} */
   let preview = null;
+  loadResources();
   /** The resource that is changed, and its form. @type {{id: string, form: Form} | null} */
   let changed = null;
 
   function newForm() {
     return new Form("resources", { names: "", kind: "ROOM" });
-  }
-
-  function toggle() {
-    isOpen = !isOpen;
-    if (isOpen) loadResources();
-    redraw();
   }
 
   async function submit() {
@@ -77,17 +70,16 @@ export function resourcePanel() {
   }
 
   function render() {
-    if (!isOpen) return null;
     const isChecked = preview?.key === form.key;
     const fields = [
       form.field("names", { tag: "textarea", rows: 4, onset: () => null }),
       form.select("kind", kindOptions()),
     ];
     const more = isChecked && h("p", { role: "status" }, t("resources.preview", { count: preview.created.length, existing: preview.existing.length }));
-    return h(
-      "section",
-      { class: "stack", "data-key": "resources", "aria-label": t("resources.title") },
-      form.render(t("resources.import"), fields, { submit: isChecked ? t("resources.submit") : t("copy.check"), onsubmit: submit, oncancel: toggle, more }),
+    return [
+      h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
+      h("h1", null, t("resources.title")),
+      form.render(t("resources.import"), fields, { submit: isChecked ? t("resources.submit") : t("copy.check"), onsubmit: submit, more }),
       resources && h("ul", { class: "frame list" }, resources.map((each) => {
         const name = () => whose(each.name);
         const isChanged = changed?.id === each.id;
@@ -105,8 +97,8 @@ export function resourcePanel() {
           isChanged && changeForm(each),
         );
       })),
-    );
+    ];
   }
 
-  return { toggle, render, isOpen: () => isOpen };
+  return { title: () => t("resources.title"), width: /** @type {"wide"} */ ("wide"), render };
 }

@@ -35,63 +35,109 @@ export function kindOptions() {
   return KINDS.map((kind) => [kind, t(`resources.${kind}`)]);
 }
 
+/** The fields of forms for teachers, and for other resources. @type {import("./form.js").Field[]} */
+export const RESOURCES = [
+  { name: "teachers", sent: "", from: ({ resources: all = [] }) => all.filter(isTeacher), show: resourceField },
+  {
+    name: "resources",
+    sent: "resourceIds",
+    from: ({ resources: all = [] }) => all.filter((/** @type {any} */ each) => !isTeacher(each)),
+    show: resourceField,
+    read: ({ values }) => [...values.resources, ...values.teachers].map((/** @type {any} */ each) => each.id),
+  },
+];
+
+/** @param {any} resource */
+function isTeacher({ kind }) {
+  return kind === "STAFF";
+}
+
 /**
- * Return the field of a form for `resources`, a list of `{id, name}`, with what is being typed in `resourceText`.
- * @param {import("./form.js").Form} form
+ * Return what is being typed in a field for resources, and what there is with this name.
+ * @param {import("./form.js").Form} form @param {string} name
  */
-export function resourceField(form) {
-  const chosen = form.values.resources;
-  const typed = form.text("resourceText") ?? "";
-  const find = (/** @type {string} */ name) => resources?.find((each) => each.name.toLowerCase() === name.toLowerCase());
-  const found = find(typed);
-  const add = (/** @type {any} */ resource) => {
-    form.set("resources", [...chosen.filter((/** @type {any} */ each) => each.id !== resource.id), resource]);
-    form.set("resourceText", "");
-    redraw();
-  };
-  const create = async () => {
-    const result = await answer("importResources", { names: [typed], kind: form.values.resourceKind ?? "ROOM", dryRun: false });
-    if (result.code) form.fail("resources", why(result));
-    else add([...result.created, ...result.existing][0]);
-    await loadResources();
-  };
-  const id = form.id("resourceText");
-  const help = t("slotForm.resourcesHelp");
+function typedIn(form, name) {
+  const typed = form.text(`${name}Text`) ?? "";
+  return { typed, found: resources?.find((each) => isTeacher(each) === (name === "teachers") && each.name.toLowerCase() === typed.toLowerCase()) };
+}
+
+/** @param {import("./form.js").Form} form @param {string} name @param {any} resource */
+function addResource(form, name, resource) {
+  form.set(name, [...form.values[name].filter((/** @type {any} */ each) => each.id !== resource.id), resource]);
+  form.set(`${name}Text`, "");
+  redraw();
+}
+
+/** Create what is typed, and add it. @param {import("./form.js").Form} form @param {string} name */
+async function createResource(form, name) {
+  const kind = name === "teachers" ? "STAFF" : form.values.resourceKind ?? "ROOM";
+  const result = await answer("importResources", { names: [typedIn(form, name).typed], kind, dryRun: false });
+  if (result.code) form.fail(name, why(result));
+  else addResource(form, name, [...result.created, ...result.existing][0]);
+  await loadResources();
+}
+
+/** Add what is typed and was not added: a teacher also if nobody has that name yet. @param {import("./form.js").Form} form */
+export async function addTyped(form) {
+  for (const { name } of RESOURCES) {
+    const { typed, found } = typedIn(form, name);
+    if (found) addResource(form, name, found);
+    else if (typed && name === "teachers") await createResource(form, name);
+    else if (typed) form.fail(name, t("slotForm.resourceOpen"));
+  }
+}
+
+/**
+ * Return the field of a form for `teachers` or other `resources`, a list of `{id, name}`.
+ * @param {import("./form.js").Form} form @param {{name: string}} field
+ */
+export function resourceField(form, { name }) {
+  const ofTeachers = name === "teachers";
+  const chosen = form.values[name];
+  const { typed, found } = typedIn(form, name);
+  const id = form.id(`${name}Text`);
+  const help = t(ofTeachers ? "slotForm.teachersHelp" : "slotForm.resourcesHelp");
   return h(
     "div",
     { class: "field", "data-key": id },
-    h("label", { for: id }, t("slotForm.resources")),
-    chosen.length > 0 && h("ul", { class: "row" }, chosen.map((/** @type {any} */ each) =>
-      h("li", { "data-key": each.id }, button("second", [each.name, h("span", { "aria-hidden": "true" }, "×")], () => {
-        form.set("resources", chosen.filter((/** @type {any} */ other) => other.id !== each.id));
-        redraw();
-      }, { "aria-label": `${each.name}${t("whose", { name: t("form.remove") })}` })))),
-    chosen.length < MOST_SHOWN && input(form.values.resourceText, {
-      id, name: "resourceText", list: `${id}-list`, autocomplete: "off",
-      ...form.described("resources", help),
-      oninput: (/** @type {any} */ event) => {
-        form.set("resourceText", event.target.value);
-        const exact = find(event.target.value);
-        if (exact && event.inputType !== "insertText" && event.inputType !== "deleteContentBackward") add(exact);
-        redraw();
-      },
-      onkeydown: (/** @type {any} */ event) => {
-        if (event.key !== "Enter" || !typed) return;
-        event.preventDefault();
-        if (found) add(found);
-      },
-    }),
-    h("datalist", { id: `${id}-list` }, (resources ?? []).map((each) => h("option", { value: each.name, "data-key": each.id }))),
-    h("p", { class: "small soft", id: `${form.id("resources")}-help` }, help),
-    typed && found && h("p", { "data-key": "add" }, button("second", t("slotForm.addResource", { name: found.name }), () => add(found))),
-    typed && !found && resources && h("div", { class: "row", "data-key": "create" },
-      input(form.values.resourceKind ?? "ROOM", {
-        class: "input fit",
-        options: kindOptions(),
-        "aria-label": t("resources.kind"),
-        onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value),
+    h("label", { for: id }, t(ofTeachers ? "slotForm.teachers" : "slotForm.resources")),
+    h(
+      "div",
+      { class: "stack tight" },
+      chosen.length > 0 && h("ul", { class: "row" }, chosen.map((/** @type {any} */ each) =>
+        h("li", { "data-key": each.id }, button("second", [each.name, h("span", { "aria-hidden": "true" }, "×")], () => {
+          form.set(name, chosen.filter((/** @type {any} */ other) => other.id !== each.id));
+          redraw();
+        }, { "aria-label": `${each.name}${t("whose", { name: t("form.remove") })}` })))),
+      chosen.length < MOST_SHOWN && input(form.values[`${name}Text`], {
+        id, name: `${name}Text`, list: `${id}-list`, autocomplete: "off",
+        ...form.described(name, help),
+        oninput: (/** @type {any} */ event) => {
+          form.set(`${name}Text`, event.target.value);
+          const { found: exact } = typedIn(form, name);
+          if (exact && event.inputType !== "insertText" && event.inputType !== "deleteContentBackward") addResource(form, name, exact);
+          redraw();
+        },
+        onkeydown: (/** @type {any} */ event) => {
+          if (event.key !== "Enter" || !typed) return;
+          event.preventDefault();
+          if (found) addResource(form, name, found);
+          else if (ofTeachers) createResource(form, name);
+        },
       }),
-      button("second", t("slotForm.createResource", { name: typed }), create)),
-    form.error("resources"),
+      h("datalist", { id: `${id}-list` }, (resources ?? []).filter((each) => isTeacher(each) === ofTeachers).map((each) =>
+        h("option", { value: each.name, "data-key": each.id }))),
+      typed && found && h("p", { "data-key": "add" }, button("second", t("slotForm.addResource", { name: found.name }), () => addResource(form, name, found))),
+      typed && !found && resources && h("div", { class: "row", "data-key": "create" },
+        !ofTeachers && input(form.values.resourceKind ?? "ROOM", {
+          class: "input fit",
+          options: kindOptions().filter(([kind]) => kind !== "STAFF"),
+          "aria-label": t("resources.kind"),
+          onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value),
+        }),
+        button("second", t("slotForm.createResource", { name: typed }), () => createResource(form, name))),
+    ),
+    h("p", { class: "small soft", id: `${form.id(name)}-help` }, help),
+    form.error(name),
   );
 }

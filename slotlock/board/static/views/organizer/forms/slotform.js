@@ -6,9 +6,10 @@ import { Form, zoneHelp } from "./form.js";
 import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
 import { GROUP_LIMITS, QUEUE_ONLY } from "./limits.js";
 import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
-import { loadResources, resourceField } from "./resources.js";
+import { loadResources, RESOURCES } from "./resources.js";
 
 const WEEKDAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"];
+const WORKDAYS = "workdays";
 /** A Monday. */
 const MONDAY = Date.UTC(2024, 0, 1, 12);
 const DAY_MINUTES = 1440;
@@ -20,7 +21,7 @@ const SLOT_FIELDS = [
   { name: "timeZone", default: "UTC", list: "zones", autocomplete: "off", onset: () => null, read: readZone },
   { name: "location", maxlength: 200 },
   { name: "meetingUrl", type: "url", inputmode: "url", maxlength: 2000 },
-  { name: "resources", sent: "resourceIds", default: [], show: resourceField, read: readResources },
+  ...RESOURCES,
   { name: "capacity", kind: "count", default: 12, required: true, min: 1 },
   { name: "kind", kind: "choice", default: "COURSE", options: ["COURSE", "MEETING", "OTHER"] },
   { name: "holdMinutes", kind: "duration", default: 5, required: true },
@@ -37,7 +38,7 @@ const SLOT_FIELDS = [
 ];
 
 /** What is of one course alone, so that the next one does not begin with it. */
-const OWN = ["title", "description", "location", "meetingUrl", "resources", "choiceGroup"];
+const OWN = ["title", "description", "location", "meetingUrl", "teachers", "resources", "choiceGroup"];
 
 /**
  * Return the form of a slot, or of a new one, which begins with the values of the one before: courses of a term differ in little.
@@ -55,7 +56,7 @@ export function slotForm(slot, timeZone, before = null) {
     endTime: toLocal(slot?.endTime, timeZone),
     first: "",
     last: "",
-    weekly: [newWeekly()],
+    weekly: isCourse ? [] : [nextWeekly()],
     interval: "1",
     holidays: [],
     extra: isCourse ? slot.meetings.map(rowOf) : [],
@@ -71,20 +72,16 @@ export function slotFields(form, slot) {
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
     slot?.seriesId && form.select("scope", scopes()),
-    form.show("title"),
+    form.show("title", "description", "teachers", ["resources", "location"]),
     !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
     (isOver(form) || values.allowPast) && form.check("allowPast"),
-    form.show(["capacity", "groupLimitsEach"], "resources", "location", "meetingUrl", !slot && "isDraft"),
+    form.show(["capacity", "groupLimitsEach"], !slot && "isDraft"),
     form.more(
-      "description",
-      "groupLimits",
-      ["timeZone", "kind"],
-      ["waitlistCapacity", "waitlistOfferMinutes"],
-      ["cancelCutoffMinutes", "holdMinutes", "holdCooldownMinutes"],
-      "reminderMinutes",
-      !slot && "choiceGroup",
-      "isQueueOnly",
+      [form.label("ofPlace"), "meetingUrl", ["timeZone", "kind"]],
+      [form.label("ofGroups"), "groupLimits", !slot && "choiceGroup", "isQueueOnly"],
+      [form.label("ofWaiting"), ["waitlistCapacity", "waitlistOfferMinutes"]],
+      [form.label("ofTimes"), "cancelCutoffMinutes", ["holdMinutes", "holdCooldownMinutes"], "reminderMinutes"],
     ),
     h("datalist", { id: "zones" }, zones.map((/** @type {string} */ zone) => h("option", { value: zone }))),
   ];
@@ -93,12 +90,6 @@ export function slotFields(form, slot) {
 /** @param {Form} form @param {any} field */
 function readZone(form, { name }) {
   return isZone(form.values[name]) ? form.values[name] : form.fail(name, t("slotForm.unknownZone"));
-}
-
-/** @param {Form} form @param {any} field */
-function readResources(form, { name }) {
-  if (form.text("resourceText")) form.fail(name, t("slotForm.resourceOpen"));
-  return form.values[name].map((/** @type {any} */ each) => each.id);
 }
 
 /** Whether a slot is over, the first of a series or all meetings of a course, so that somebody has to say that this is intended. @param {Form} form */
@@ -121,12 +112,16 @@ function times(form, slot) {
   if (values.form === "course") {
     return [
       ...(slot ? [] : [
-        h("div", { class: "columns" }, form.field("first", { type: "date" }), form.field("last", { type: "date" })),
+        values.weekly.length > 0 && h("div", { class: "columns" }, form.field("first", { type: "date" }), form.field("last", { type: "date" })),
         form.rows(
           "weekly",
           form.label("addWeekly"),
-          newWeekly,
-          { weekday: { options: WEEKDAYS.map((each, index) => [each, weekday(index)]) }, startTime: { type: "time" }, endTime: { type: "time" } },
+          nextWeekly,
+          {
+            weekday: { options: [...WEEKDAYS.map((each, index) => [each, weekday(index)]), [WORKDAYS, form.label(WORKDAYS)]] },
+            startTime: { type: "time" },
+            endTime: { type: "time" },
+          },
           { help },
         ),
         holidayField(form),
@@ -135,7 +130,7 @@ function times(form, slot) {
       form.rows(
         "extra",
         form.label("addMeeting"),
-        () => ({ startTime: "", endTime: "" }),
+        nextMeeting,
         { startTime: { type: "datetime-local" }, endTime: { type: "datetime-local" } },
         { label: form.label(slot ? "meetings" : "extra"), help },
       ),
@@ -161,9 +156,14 @@ function times(form, slot) {
   ];
 }
 
-/** Return a new meeting of each week. */
-function newWeekly() {
-  return { weekday: "MONDAY", startTime: "15:00", endTime: "16:30" };
+/** Return a new meeting of each week: on the day after the last one, at its times. @param {any} [last] */
+function nextWeekly(last = { startTime: "15:00", endTime: "16:30" }) {
+  return { ...last, weekday: WEEKDAYS[(WEEKDAYS.indexOf(last.weekday) + 1) % WEEKDAYS.length] };
+}
+
+/** Return a new meeting: a day after the last one. @param {any} [last] */
+function nextMeeting({ startTime, endTime } = { startTime: "", endTime: "" }) {
+  return { startTime: startTime && plusDays(startTime, 1), endTime: endTime && plusDays(endTime, 1) };
 }
 
 /** Say which dates a series will have. @param {Form} form */
@@ -231,13 +231,17 @@ function lengthOf({ startTime, endTime }) {
 
 /** @param {Form} form */
 function timetable(form) {
-  const { first, last, weekly } = form.values;
+  const extra = extraMeetings(form);
+  if (!form.values.weekly.length) return extra.length ? timetableOf(extra, form.zone) : form.missing("weekly");
+  const { first, last } = form.values;
+  const weekly = form.values.weekly.flatMap((/** @type {any} */ row) => (
+    row.weekday === WORKDAYS ? WEEKDAYS.slice(0, 5).map((each) => ({ ...row, weekday: each })) : row));
   if (!first) form.missing("first");
   if (!last) form.missing("last");
   if (weekly.some((/** @type {any} */ row) => !row.startTime || !row.endTime)) form.fail("weekly", t("slotForm.weeklyRow"));
   // One of more than half a day has its start and end exchanged.
   else if (weekly.some((/** @type {any} */ row) => lengthOf(row) > DAY_MS / 2)) form.fail("weekly", t("slotForm.weeklyLong"));
-  return { first, last, weekly, holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, extra: extraMeetings(form) };
+  return { first, last, weekly, holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, extra };
 }
 
 /** Return the meetings of a course, each by itself, if they were changed. @param {Form} form @param {any} slot */
