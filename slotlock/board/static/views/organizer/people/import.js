@@ -103,7 +103,7 @@ export function openImport() {
   /** Return the first lines of so many. @param {number[]} lines @param {number} count */
   function linesText(lines, count) {
     const more = count - lines.length;
-    return t("people.lines", { count, lines: commas(lines) }) + (more > 0 ? t("people.moreLines", { count: more }) : "");
+    return t("people.lines", { count, lines: commas(lines.map(String)) }) + (more > 0 ? t("people.moreLines", { count: more }) : "");
   }
 
   /** @param {any} account */
