@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.notifications.mail_kinds import (
     BOOKING_KIND_NAMES,
+    INVITATION,
     MAIL_KINDS,
     TEST,
     WEBHOOK_DISABLED,
@@ -61,6 +63,19 @@ def test_mails_and_their_pages_say_du_as_the_board_does() -> None:
             values = {"url": "https://example.org", "reason": "500"}
             shared = {"name": "Ada", "site_name": "School", "board_url": ""}
             assert render(language, [(kind.name, values)], **shared).text.startswith(greeting)
+
+
+@pytest.mark.parametrize(("site", "expected"), [("zh", "zh"), (None, "de")])
+async def test_an_invitation_is_previewed_in_the_language_in_which_it_is_sent(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch, site: str | None, expected: str
+) -> None:
+    organizer = await scene.services.users.find_soon(scene.organizer.user_id)
+    assert organizer is not None
+    monkeypatch.setattr(scene.services, "locale", site)
+    previews = await preview_mails(scene.services, SITE, replace(organizer, locale="de"))
+    languages = {each.kind: each.content.html.split('"')[1] for each in previews or ()}
+    assert languages.pop(INVITATION.name) == expected
+    assert set(languages.values()) == {"de"}
 
 
 async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its_note(
