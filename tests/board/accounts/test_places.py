@@ -60,6 +60,8 @@ async def test_the_page_of_a_user_moves_takes_and_gives_places_and_takes_that_ba
     assert await titles_of(mia) == ["Chess"]
 
     await places.get_by_role("button", name="Give a place").click()
+    # The site has the campaigns of other tests, too, or this one only.
+    await places.locator("#move-to, #campaign").first.wait_for()
     campaign = places.locator("#campaign")
     if await campaign.count():
         await campaign.select_option(chess.campaign_id)
