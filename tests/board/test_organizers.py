@@ -207,9 +207,10 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
     text = pages[0].extract_text()
     order = [text.index(name) for name in ("Zoe Adler", "Björn Becker", "Groß", "Ada Zander")]
     assert (len(pages), order) == (1, sorted(order))
-    # What is printed is what the page shows.
-    for entry in await page.locator(".list li .small").all_text_contents():
-        assert entry.rpartition(" · ")[2] in text
+    # What is printed is what the page shows, in the same order.
+    shown_codes = await page.locator(".list li .small").all_text_contents()
+    places = [text.index(entry.rpartition(" · ")[2]) for entry in shown_codes]
+    assert (len(places), places) == (4, sorted(places))
     assert await violations(page) == []
     reminder = page.get_by_role("link", name="Remind them again")
     for opens_in, count in ((24, 1), (-1, 0)):

@@ -202,7 +202,7 @@ export function openSignIn() {
           redraw();
         }, { "aria-expanded": String(isForgotten) })),
         isForgotten && !isRegistering && forgotten(),
-        h("p", null, h("a", { href: "#/code" }, t("signin.code"))),
+        h("p", null, h("a", { class: "btn plain", href: "#/code" }, t("signin.code"))),
         isRegistrationOpen && h("p", null, button("plain", t(isRegistering ? "signin.haveAccount" : "signin.new"), switchMode)),
       ),
       languageLinks(),

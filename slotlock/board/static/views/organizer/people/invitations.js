@@ -4,7 +4,7 @@ import { codeOf, me, onSession, run } from "../../../client.js";
 import { site } from "../../../page.js";
 import { h, list, redraw } from "../../../kernel.js";
 import { button, checkbox, field, notice, saveFile } from "../../../parts.js";
-import { errorText, number, t } from "../../../text.js";
+import { compareNames, errorText, number, t } from "../../../text.js";
 import { post, readCsv, saveCsv } from "../files.js";
 import { about, back, codePage, copied, copyButton, invitationLink, messageOf, validUntil } from "./parts.js";
 import { mailProgress } from "./progress.js";
@@ -16,6 +16,11 @@ let file = "";
 onSession(() => {
   if (!me) invitations = null;
 });
+
+/** Compare two people by their groups, and then by their family names. @param {Record<string, string>} a @param {Record<string, string>} b */
+function byClass(a, b) {
+  return compareNames(a.groups, b.groups) || compareNames(a.family_name || a.name, b.family_name || b.name);
+}
 
 export function openInvitations() {
   let error = "";
@@ -39,7 +44,7 @@ export function openInvitations() {
     try {
       const { ok, status, text } = await post(`/users/invitations?separator=comma&mail=${byMail()}${group && `&group=${encodeURIComponent(group)}`}`);
       if (ok) {
-        invitations = readCsv(text);
+        invitations = readCsv(text).sort(byClass);
         file = text;
         progress.load();
       } else if (status === 400) groupError = messageOf(text);
