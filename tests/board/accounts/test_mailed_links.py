@@ -244,6 +244,8 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
     page = await board.open(await board.context(await board.admin()), "#/organizer")
     for name in ("People", "Invitations"):
         await page.get_by_role("link", name=name, exact=True).click()
+    await page.get_by_text("What the mail says").click()
+    await shown(page, "Your account at slotlock").wait_for()
     for expected in ("2 mails are on their way.", "Nobody is left to invite"):
         await page.get_by_label("Only this group").fill(group)
         await page.get_by_role("button", name="Send the invitations").click()
