@@ -102,7 +102,7 @@ async def test_rosters_and_invitations_are_separated_by_language_or_parameter(
     organizer: BookingClient,
 ) -> None:
     slot_id = await organizer.add_slot()
-    for path, columns in ((f"/exports/slots/{slot_id}.csv", 19), ("/users/invitations", 7)):
+    for path, columns in ((f"/exports/slots/{slot_id}.csv", 19), ("/users/invitations", 8)):
         assert await rows_of(organizer, path, ",") == columns
         assert await rows_of(organizer, path, ";", headers=GERMAN) == columns
         assert await rows_of(organizer, f"{path}?separator=semicolon", ";") == columns

@@ -83,6 +83,7 @@ READS_OF_ALL_SHARDS = {
         "slots: bookings bookings.user start status",
         "ended_bookings: user",
         "ended_waitlist_entries: user",
+        "ended_waitlist_entries: slot user",
         "audit_notes: users",
         "audit_notes: by users",
     },
