@@ -83,9 +83,11 @@ READS_OF_ALL_SHARDS = {
         "slots: bookings bookings.user start status",
         "ended_bookings: user",
         "ended_waitlist_entries: user",
-        "ended_waitlist_entries: slot user",
         "audit_notes: users",
         "audit_notes: by users",
+    },
+    "whether a user waited for the canceled slots of a list, if it has any": {
+        "ended_waitlist_entries: slot user",
     },
     "what changed in a slot, once after a change in one process": {
         "audit_notes: at slot",
