@@ -29,6 +29,7 @@ export function openInvitations() {
   let wantsMail = true;
   /** What the mail says. @type {{subject: string, text: string} | null} */
   let mail = null;
+  let isMailShown = false;
   const progress = mailProgress();
   const byMail = () => Boolean(site.sendsMail) && wantsMail;
 
@@ -86,7 +87,8 @@ export function openInvitations() {
 
   /** @param {any} event */
   async function showMail({ target }) {
-    if (!target.open || mail) return;
+    isMailShown = target.open;
+    if (!isMailShown || mail) return;
     try {
       mail = (await run("mailPreviews", {})).mailPreviews.find((/** @type {any} */ each) => each.kind === "invitation");
     } catch (caught) {
@@ -129,7 +131,7 @@ export function openInvitations() {
         site.sendsMail && checkbox("check", t("people.byMail"), { checked: wantsMail }, (isChecked) => (wantsMail = isChecked)),
         byMail() && h(
           "details",
-          { ontoggle: showMail },
+          { open: isMailShown, ontoggle: showMail },
           h("summary", null, t("people.mailPreview")),
           mail && h("div", { class: "stack" }, h("p", null, h("strong", null, mail.subject)), h("p", { class: "text" }, mail.text)),
         ),
