@@ -82,11 +82,10 @@ async def enter_holidays(school: School) -> None:
     await school.click("Organize")
     await school.click("Holidays")
     await school.fill("Name", "School year 2030/31")
-    for first, last, name in (
-        ("2031-04-07", "2031-04-18", "Easter"),
-        ("2031-06-09", "", "Whit Monday"),
-    ):
+    holidays = (("2031-04-07", "2031-04-18", "Easter"), ("2031-06-09", "", "Whit Monday"))
+    for number, (first, last, name) in enumerate(holidays, 1):
         await school.click("Add holidays")
+        await expect(school.page.locator(".rows > .row")).to_have_count(number)
         await school.fill("First day", first)
         await school.fill("Last day", last)
         await school.fill("Name", name)
