@@ -39,7 +39,7 @@ from bench.comparison.targets.slots import (
 )
 from bench.growth.cases import CAMPAIGN_ID, campaign_shape
 from bench.machine import machine_summary
-from slotlock.api.board.documents import BOARD_DIR
+from slotlock.api.board.documents import board_documents
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 
@@ -132,7 +132,8 @@ def workloads(first_day: datetime) -> Iterator[Sequence[Step]]:
         Step("cancel: cancel a booking", CANCEL, booking),
     ]
     campaign = {"campaign": f"campaign_{CAMPAIGN_ID}", "first": 20}
-    board = (BOARD_DIR / "operations" / "slotsOfCampaign.graphql").read_text()
+    documents = board_documents()
+    [board] = (documents[each] for each in documents if each.startswith("board/slotsOfCampaign/"))
     yield [Step("board: 20 courses of a campaign", board, lambda *_: campaign)]
 
 
