@@ -1,6 +1,6 @@
 """Stores the texts of records, each written once.
 
-    draw_texts: {draw, name, part, gzip: some bytes of the compressed text}
+    draw_texts: {draw, name, part, gzip: PART_BYTES of the text, compressed by themselves}
 
 A text has a name that follows from it: the root for the one of the closing, or its SHA-256. Who
 stores it again, or at the same time, stores the same.
@@ -37,11 +37,12 @@ class DrawTextRepository:
     async def insert(self, draw_id: DrawId, name: str, text: str) -> None:
         """Store a text, if it is not there yet."""
         self._required.require(UNIQUE_INDEX)
-        packed = await asyncio.to_thread(gzip.compress, text.encode(), 6, mtime=0)
-        for part, start in enumerate(range(0, len(packed), PART_BYTES)):
+        content = text.encode()
+        for part, start in enumerate(range(0, len(content), PART_BYTES)):
             document = {"draw": ObjectId(draw_id), "name": name, "part": part}
-            content = {"gzip": packed[start : start + PART_BYTES]}
-            await self._texts.update_one(document, {"$setOnInsert": content}, upsert=True)
+            # By itself: another release may compress the parts that a killed process has left out.
+            packed = await asyncio.to_thread(gzip.compress, content[start : start + PART_BYTES], 6)
+            await self._texts.update_one(document, {"$setOnInsert": {"gzip": packed}}, upsert=True)
 
     @limited
     async def find(self, draw_id: DrawId, name: str) -> str | None:

@@ -1,0 +1,28 @@
+"""The texts of draws are whole, also if two releases stored their parts."""
+
+import gzip
+from hashlib import sha256
+
+import pytest
+from bson import ObjectId
+
+from slotlock.domain.draws.basis import DrawId
+from slotlock.infrastructure.mongo.draws import text_repository
+from tests.support.stores.slot_store import SlotStore
+
+# As in records, most of it cannot be compressed.
+TEXT = "".join(f"Ä {sha256(bytes([number])).hexdigest()}" for number in range(256))
+
+
+async def test_a_text_that_two_releases_stored_in_part_each_is_whole(
+    store: SlotStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_repository, "PART_BYTES", 1_000)
+    texts, draw_id = store.repositories.draw_texts, DrawId(str(ObjectId()))
+    await texts.insert(draw_id, "root", TEXT)
+    stored = store.database["draw_texts"]
+    assert (await stored.delete_many({"part": {"$gte": 5}})).deleted_count > 1
+    compress = gzip.compress
+    monkeypatch.setattr(gzip, "compress", lambda content, _: compress(content, 1))
+    await texts.insert(draw_id, "root", TEXT)
+    assert await texts.find(draw_id, "root") == TEXT
