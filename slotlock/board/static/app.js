@@ -8,7 +8,6 @@ import { returned, signInFirst, site } from "./page.js";
 import { showScheme } from "./scheme.js";
 import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
-import { openAccount } from "./views/account.js";
 import { openCampaigns } from "./views/campaigns.js";
 import { openInvitation, openReset } from "./views/invitation.js";
 import { openSignIn } from "./views/signin.js";
@@ -16,7 +15,6 @@ import { openSignOn } from "./views/signon.js";
 import { openSlot } from "./views/slot.js";
 import { openSlots } from "./views/slots.js";
 import { openWeek } from "./views/week.js";
-import { openWishes } from "./views/wishes.js";
 
 /**
  * A view: what `main` contains, and what to do when it begins and ends.
@@ -28,14 +26,17 @@ const VIEWS = {
   "": openCampaigns,
   campaign: openSlots,
   slot: openSlot,
-  wishes: openWishes,
   week: openWeek,
-  account: openAccount,
   signin: openSignIn,
   signon: openSignOn,
   invitation: openInvitation,
   code: openInvitation,
   reset: openReset,
+};
+/** Those that are files of their own, which no first visit needs. @type {Record<string, () => Promise<(part: string) => View>>} */
+const LATER = {
+  account: () => import("./views/account.js").then(({ openAccount }) => openAccount),
+  wishes: () => import("./views/wishes.js").then(({ openWishes }) => openWishes),
 };
 /** Those for organizers, which come with their texts when one is asked for. */
 const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail"];
@@ -88,6 +89,7 @@ function addressed() {
 
 /** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
 async function load(name) {
+  if (Object.hasOwn(LATER, name)) return LATER[name]();
   if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : openCampaigns;
   const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
   return views[name];
