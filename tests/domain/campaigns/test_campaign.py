@@ -199,6 +199,13 @@ def test_fewer_no_shows_and_those_of_other_campaigns_have_no_consequence() -> No
         assert isinstance(outcome, Booked)
 
 
+def test_a_limit_that_is_set_later_counts_no_shows_marked_before() -> None:
+    slot, users = build_campaign_slot(no_show_limit=LIMIT), missed_days_ago(1, 1)
+    assert isinstance(refusal_of(slot, "ada", users=users), TooManyNoShows)
+    free = build_campaign_slot()
+    assert isinstance(decide(book, free, booking_request("ada"), NOW, users=users)[1], Booked)
+
+
 def test_only_campaigns_with_the_limit_depend_on_other_bookings() -> None:
     assert build_terms(no_show_limit=LIMIT).depends_on_other_bookings
     assert not build_terms().depends_on_other_bookings

@@ -224,14 +224,19 @@ def test_the_waitlist_waits_for_a_user_whose_context_is_not_loaded() -> None:
     assert expire_and_promote(before, NOW, users) == before
 
 
-def test_no_waiting_user_is_promoted_after_the_campaign_closed() -> None:
+@pytest.mark.parametrize(
+    "closed", [{"closes_at": NOW}, {"published": False}, {"opens_at": NOW + INSTANT}]
+)
+def test_a_campaign_promotes_waiting_users_only_while_it_is_open(closed: dict[str, object]) -> None:
     users = contexts(user_in_groups("ada"), user_in_groups("ben"))
     full, (booking,) = book_users(build_campaign_slot(1), "ada", users=users)
     waiting = with_waitlist(full, "ben", users=users)
     freed, _ = decide(cancel, waiting, change_request(booking), NOW)
-    promoted = expire_and_promote(freed, NOW, users).bookings
+    shut = with_facts(freed, terms=build_terms(**closed))
+    assert expire_and_promote(shut, NOW, users) == shut
+    reopened = with_facts(shut, terms=freed.slot.terms)
+    promoted = expire_and_promote(reopened, NOW, users).bookings
     assert [booking.user_id for booking in promoted] == ["ben"]
-    assert expire_and_promote(freed, CLOSES_AT, users).bookings == ()
 
 
 def test_members_can_cancel_until_the_cutoff_of_the_campaign() -> None:
