@@ -18,7 +18,7 @@ from slotlock.domain.notifications.outbox import Channel, OutboxEntry
 from slotlock.domain.notifications.quiet_hours import QuietHours, parse_quiet_hours
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mail.addresses import MailSender
-from slotlock.infrastructure.mongo.client import Database, open_database
+from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 from slotlock.services.booking import book
@@ -178,7 +178,7 @@ async def open_mail_scene(
         port = stack.enter_context(catching_mail(trap))
         smtp_url = f"smtp://127.0.0.1:{port}"
         mailer = await stack.enter_async_context(open_mailer(services, smtp_url, SENDER, SITE))
-        database = await stack.enter_async_context(open_database(url))
+        database = services.slot_writer._database
         scene = MailScene(clock, services, url, redis_url, database, trap, mailer, smtp_url)
         for number in range(member_count + 1):
             role = Role.ORGANIZER if number == member_count else Role.MEMBER

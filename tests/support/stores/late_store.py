@@ -154,7 +154,8 @@ class LateStore:
 async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
     """Yield the services of a process behind a route, which holds nothing yet."""
     async with AsyncExitStack() as stack:
-        opened = open_database(database_url(servers, "late_writes"))
+        direct_url = database_url(servers, "late_writes")
+        opened = open_database(direct_url)
         database = await stack.enter_async_context(opened)
         create_route = partial(HoldingRoute, is_held=lambda _: False)
         behind = database_behind(database, create_route)
@@ -162,11 +163,12 @@ async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
         address = await routed_client.address
         assert address is not None
         url = f"mongodb://127.0.0.1:{address[1]}/{database.name}?directConnection=true"
-        services = await open_services(stack, url, servers.redis_url, ManualClock(NOW))
+        clock = ManualClock(NOW)
+        services = await open_services(stack, url, servers.redis_url, clock, direct_url)
         passwords = PasswordHasher()
         stack.callback(passwords.close)
-        signer, clock = TokenSigner([SECRET]), services.now
-        auth = Auth(services, passwords, signer, clock, login_throttle=None)
+        signer = TokenSigner([SECRET])
+        auth = Auth(services, passwords, signer, services.now, login_throttle=None)
         yield LateStore(services, auth, route)
 
 
