@@ -141,6 +141,7 @@ def test_holds_in_a_cancelled_slot_do_not_expire() -> None:
     full, _ = held()
     off = with_facts(full, status=SlotStatus.CANCELLED)
     assert expire_and_promote(off, LATER) == off
+    assert due(off, LATER) is None
 
 
 def test_a_waiting_user_with_another_booking_of_the_choice_group_leaves_the_waiting_list() -> None:
