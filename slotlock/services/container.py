@@ -14,6 +14,7 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.services.caller_queues import CallerQueues
+from slotlock.services.draws.demand import DemandCache
 from slotlock.services.free_place_hints import FreePlaceHints
 from slotlock.services.key_locks import KeyLocks
 from slotlock.services.live.availability_hub import AvailabilityHub
@@ -64,6 +65,7 @@ class Services(Repositories):
         )
         self.previews = Previews(self.slots, now)
         self.admission_queue = admission_queue
+        self.demand = DemandCache(self.wishes, now)
         self.key_reservations = KeyReservations(admission_queue.pipeline)
         self.key_locks = KeyLocks(self.locks, self.idempotency_records, self.key_reservations)
         self.ticket_index = TicketIndex(pipeline)

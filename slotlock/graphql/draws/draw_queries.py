@@ -125,8 +125,9 @@ class DrawQueries:
         return [UserWishes.of(Draw(of_draw), own) for of_draw, own in found]
 
     @field(
-        description="How often each slot of a campaign is wished for, the most wanted first. Null "
-        "without a draw, and for members unless `showsDemand` is on."
+        description="How often each slot of a campaign is wished for, as of some seconds ago: the "
+        "most wanted first, and also open ones that nobody wishes for. Null without a draw, and "
+        "for members unless `showsDemand` is on."
     )
     async def wish_statistics(
         self, info: Info, campaign_id: CampaignIdArgument

@@ -223,7 +223,7 @@ async def store_basis(services: Services, draw_id: DrawId) -> Draw | DrawRefusal
         root = root_of(found.basis)
         await services.draws.insert_basis(found, root)
         await store_closing(services, found.basis, root)
-        with_basis = with_root(closed, root, services.now())
+        with_basis = with_root(closed, root, len(found.basis.entries), services.now())
         note = note_draw_change(closed, with_basis, None, services.now())
         if await services.draws.update(closed, with_basis, note):
             await services.draws.delete_other_bases(with_basis)

@@ -168,4 +168,4 @@ async def wish_statistics(
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not (caller.is_organizer or draw.settings.shows_demand):
         return None
-    return await services.wishes.count_by_slot(draw.id)
+    return await services.demand.find(draw)

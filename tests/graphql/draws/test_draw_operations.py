@@ -5,6 +5,7 @@ from contextlib import closing
 from hashlib import sha256
 from typing import Any
 
+from unittest.mock import ANY
 import pytest
 from bson import ObjectId
 from pymongo import MongoClient
@@ -40,6 +41,7 @@ FORMER = "query($id: ID!) { drawById(drawId: $id) { former { recordId } } }"
 DRAW_BY_ID = "query($id: ID!) { drawById(drawId: $id) { state } }"
 USER_WISHES = """query($user: ID!) { userWishes(userId: $user) {
   ranked { slotId } userIds
+OF_CAMPAIGN = "query($id: ID!) { campaign(id: $id) { draw { state recordId entryCount } } }"
   draw { recordId result(userId: $user) { wishes { slotId result } } }
 } }"""
 RESULT_IN = """query($id: ID!, $user: ID!) { drawById(drawId: $id) {
@@ -123,6 +125,9 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     ada_id = await ada.fetch_user_id()
     (wished,) = await organizer.execute(USER_WISHES, user=ada_id)
     assert [each["slotId"] for each in wished["ranked"]] == scene.slots
+    for reader, count in ((organizer, 2), (ada, None)):
+        of_campaign = (await scene.read(reader, OF_CAMPAIGN))["draw"]
+        assert of_campaign == {"state": "COLLECTING", "recordId": ANY, "entryCount": count}
     assert (wished["userIds"], wished["draw"]["result"]) == ([ada_id], None)
     closed = await scene.act(CLOSE)
     assert closed["state"] == "CLOSED"
@@ -138,8 +143,11 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     assert (await scene.read(ada, THE_DRAW))["seed"] is None
     assert "seed" not in json.loads(await ada.execute(RECORD, id=record_id))
     assert (await scene.act(PUBLISH))["state"] == "PUBLISHED"
+    of_campaign = (await scene.read(ada, OF_CAMPAIGN))["draw"]
+    assert of_campaign == {"state": "CLOSED", "recordId": record_id, "entryCount": 2}
     await scene.until("isWritten")
-    record = json.loads(await ben.execute(RECORD, id=record_id))
+    text = await ben.execute(RECORD, id=record_id)
+    record = json.loads(text)
     assert verify(record) == []
     results = [await scene.read(each, RESULT) for each in scene.members]
     assert sorted(each["lotteryNumber"] for each in results) == [1, 2]
@@ -169,7 +177,11 @@ async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
     assert [each["by"] is None for each in drawn["acts"]] == [False, True]
     seen = await scene.read(scene.members[0], THE_DRAW)
     assert [each["by"] for each in seen["acts"]] == [None, None]
-    assert await scene.read(scene.members[0], DEMAND) == []
+    unwished = {"wishes": 0, "firstWishes": 0}
+    demand = await scene.read(scene.members[0], DEMAND)
+    assert {each["slotId"]: each for each in demand} == {
+        slot: {"slotId": slot, "slot": ANY, **unwished} for slot in scene.slots
+    }
     assert (await scene.act(RUN))["state"] == "DRAWN"
     again = await scene.act(SUPERSEDE, reason="Nobody had wishes.")
     assert (again["state"], again["supersedesId"]) == ("COLLECTING", drawn["recordId"])

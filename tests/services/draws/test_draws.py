@@ -68,7 +68,7 @@ from slotlock.services.campaigns import campaigns
 from slotlock.services.commands.commit import locked_result
 from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.container import Services
-from slotlock.services.draws import draws, public_records, publication, wishes
+from slotlock.services.draws import demand, draws, public_records, publication, wishes
 from slotlock.services.draws.wishes import WishesSaved
 from slotlock.services.workers import draw_worker
 from tests.support.domain.builders import build_slot
@@ -615,7 +615,9 @@ def test_a_seed_that_was_public_before_the_root_is_never_drawn(
     seed_at = scene.pair.clock() + 2 * HOUR
     announce(scene, seed_at)
     if not knows_root:
-        monkeypatch.setattr(draws, "with_root", lambda draw, root, _: with_root(draw, root, EARLY))
+        monkeypatch.setattr(
+            draws, "with_root", lambda draw, root, count, _: with_root(draw, root, count, EARLY)
+        )
     scene.pair.clock.now = seed_at
     closed = scene.close()
     drawn = scene.draw("4 17 23")
@@ -1551,6 +1553,85 @@ def test_a_further_draw_starts_with_the_counted_lists_of_an_earlier_one_under_ot
     assert (len(before | publish()) == 2 * 6) is is_counted
 
 
+@pytest.mark.parametrize("max_age_s", [demand.MAX_AGE_S, 0.0])
+def test_a_hundred_readers_of_the_demand_in_five_seconds_make_one_aggregation(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, max_age_s: float
+) -> None:
+    repository, seconds, counts = scene.services.wishes, [0.0], list[object]()
+    count_by_slot, fails = type(repository).count_by_slot, list[Exception]()
+
+    async def count(*arguments: Any) -> object:
+        counts.append(arguments)
+        if fails:
+            raise fails.pop()
+        return await count_by_slot(*arguments)
+
+    async def read_all() -> Any:
+        where = scene.services, scene.organizer, scene.campaign_id
+        return await asyncio.gather(*(wishes.wish_statistics(*where) for _ in range(50)))
+
+    cache = demand.DemandCache(repository, scene.services.now, lambda: seconds[0])
+    monkeypatch.setattr(demand, "MAX_AGE_S", max_age_s)
+    monkeypatch.setattr(scene.services, "demand", cache)
+    monkeypatch.setattr(type(repository), "count_by_slot", count)
+    before = scene.run(read_all())
+    scene.wish(scene.members[0], 3)
+    seconds[0] = 4.9
+    if not max_age_s:
+        assert scene.run(read_all()) != before
+        assert len(counts) > 1
+        return
+    assert scene.run(read_all()) == before
+    assert len(counts) == 1
+    seconds[0], fails[:] = 5.0, [ValueError("unreadable")]
+    with pytest.raises(ValueError, match="unreadable"):
+        scene.run(read_all())
+    assert {each.slot_id: each.wishes for each in scene.run(read_all())[0]} == dict(
+        zip(scene.slots, [5, 5, 5, 1], strict=True)
+    )
+    assert len(counts) == 3
+
+
+@pytest.mark.parametrize("combines", [True, False])
+def test_a_poll_of_the_pages_of_a_draw_costs_one_command_for_each_thing_and_scans_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, combines: bool
+) -> None:
+    scene.close()
+    scene.draw()
+    scene.publish()
+    services, database, repository = scene.services, scene.pair.database, scene.services.draws
+    counted_before = demand.DemandCache(services.wishes, services.now, lambda: 0.0)
+    monkeypatch.setattr(services, "demand", counted_before)
+
+    async def read_alone(campaign_id: CampaignId) -> Draw | None:
+        return (await repository._read_latest([campaign_id]))[0]
+
+    if not combines:
+        monkeypatch.setattr(repository._latest_batcher, "submit", read_alone)
+
+    async def poll() -> None:
+        member, campaign_id = scene.members[0], scene.campaign_id
+        await asyncio.gather(
+            repository.find_latest(campaign_id),
+            wishes.my_wishes(services, member, campaign_id),
+            wishes.wish_statistics(services, scene.organizer, campaign_id),
+            draws.find_draw_result(services, member.user_id, campaign_id),
+        )
+
+    scene.run(poll())
+    database.command("profile", 2)
+    try:
+        scene.run(poll())
+    finally:
+        database.command("profile", 0)
+    read = list(database["system.profile"].find({"ns": {"$regex": "draw"}}))
+    database["system.profile"].drop()
+    names = sorted(each["ns"].partition(".")[2] for each in read)
+    latest = ["draws"] if combines else ["draws"] * 3
+    assert names == ["draw_entries", "draw_slots", "draw_wishes", "draws", *latest]
+    assert {each["planSummary"].split()[0] for each in read} == {"IXSCAN"}
+
+
 def test_wishes_are_checked_and_counted(scene: Scene) -> None:
     member, campaign_id = scene.members[0], scene.campaign_id
 
@@ -1567,9 +1648,9 @@ def test_wishes_are_checked_and_counted(scene: Scene) -> None:
     again = scene.run(wishes.my_wishes(scene.services, member, campaign_id))
     assert again is not None
     assert (again.salt, again.slot_ids) == (own.salt, (scene.slots[2],))
-    demand = wishes.wish_statistics(scene.services, scene.organizer, campaign_id)
-    counts = {each.slot_id: (each.wishes, each.first_wishes) for each in scene.run(demand) or ()}
-    assert counts == dict(zip(scene.slots, [(5, 5), (5, 0), (6, 1)], strict=False))
+    counted = wishes.wish_statistics(scene.services, scene.organizer, campaign_id)
+    counts = {each.slot_id: (each.wishes, each.first_wishes) for each in scene.run(counted) or ()}
+    assert counts == dict(zip(scene.slots, [(5, 5), (5, 0), (6, 1), (0, 0)], strict=True))
     hidden = wishes.wish_statistics(scene.services, member, campaign_id)
     assert scene.run(hidden) is None
     scene.pair.clock.advance(HOUR)

@@ -3,8 +3,8 @@
     draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
             leftoversOpenAt, joinsWaitlists, seedSource, seedAt, recordFor},
             acts: [{at, by, state, reason, wishesUntil, seedSource, seedAt}], serverSeed, version,
-            root?, rootAt?, rules?: {root: rules}, seed?: {text, source, byServer}, isWritten,
-            recordHash?, supersedes?, dueAt?, failures?, problem?}
+            root?, rootAt?, entryCount?, rules?: {root: rules}, seed?: {text, source, byServer},
+            isWritten, recordHash?, supersedes?, dueAt?, failures?, problem?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
                  waitlisted?: how many users were admitted to the waiting list}
     draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
@@ -42,6 +42,7 @@ from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState, S
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
@@ -50,7 +51,7 @@ from slotlock.infrastructure.draw_records import (
     parse_outcome,
 )
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
-from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
@@ -134,6 +135,7 @@ class DrawRepository:
         self._draws = database["draws"]
         self._slots = database["draw_slots"]
         self._entries = database["draw_entries"]
+        self._latest_batcher = Batcher(self._read_latest, is_outage=is_unavailable)
         # Sent when this process changes a draw: its worker goes on with it at once.
         self.changed = Signal()
 
@@ -146,11 +148,17 @@ class DrawRepository:
         self.changed.send()
         return inserted
 
-    @limited
     async def find_latest(self, campaign_id: CampaignId) -> Draw | None:
         """Return the active draw of a campaign, or else the latest one."""
-        found = await self._draws.find_one({"campaign": ObjectId(campaign_id)}, sort=NEWEST_FIRST)
-        return _to_draw(found) if found else None
+        return await self._latest_batcher.submit(campaign_id)
+
+    @limited
+    async def _read_latest(self, campaign_ids: list[CampaignId]) -> list[Draw | None]:
+        query = {"campaign": {"$in": [ObjectId(each) for each in set(campaign_ids)]}}
+        latest: dict[str, Document] = {}
+        async for found in self._draws.find(query, {"rules": 0}, sort=NEWEST_FIRST):
+            latest.setdefault(str(found["campaign"]), found)
+        return [_to_draw(latest[each]) if each in latest else None for each in campaign_ids]
 
     @limited
     async def find_all(self, campaign_id: CampaignId) -> list[Draw]:
@@ -479,6 +487,7 @@ def _to_draw(document: Document) -> Draw:
     return Draw(
         DrawId(str(document["_id"])),
         CampaignId(str(document["campaign"])),
+        "entryCount": draw.entry_count,
         convert(document["settings"], DrawSettings),
         tuple(_to_act(act) for act in document["acts"]),
         document["serverSeed"],
@@ -492,3 +501,4 @@ def _to_draw(document: Document) -> Draw:
         document.get("failures", 0),
         document.get("problem"),
     )
+        document.get("entryCount"),
