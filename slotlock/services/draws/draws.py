@@ -489,6 +489,13 @@ async def only_visible(
     return [each for each in draws if await services.draws.find_result(each, viewer.user_id)]
 
 
+async def find_visible(services: Services, draw_id: DrawId, viewer: Caller | None) -> Draw | None:
+    """Return a draw if the viewer may see it."""
+    found = await services.draws.find(draw_id)
+    visible = await only_visible(services, [found], viewer) if found else ()
+    return visible[0] if visible else None
+
+
 async def find_draw_result(
     services: Services, user_id: UserId, campaign_id: CampaignId
 ) -> ExplainedResult | None:

@@ -19,16 +19,20 @@ LONG_READ_S = 30.0
 
 
 async def draw_record(services: Services, draw: Draw, viewer: Caller | None) -> str | None:
-    """Return the public record of a draw; None before its closing.
+    """Return the public record of a draw; None before its closing."""
+    allow_wait(LONG_READ_S)
+    name = await find_name(services, draw, viewer)
+    return await services.draw_texts.find(draw.id, name) if name else None
+
+
+async def find_name(services: Services, draw: Draw, viewer: Caller | None) -> str | None:
+    """Return the name of the text of a record; None before the closing of its draw.
 
     It has the result when the draw is over, for those whom its settings name.
     """
-    allow_wait(LONG_READ_S)
-    if draw.root is None:
-        return None
     if draw.record_hash is not None and await _may_read_result(services, draw, viewer):
-        return await services.draw_texts.find(draw.id, draw.record_hash)
-    return await services.draw_texts.find(draw.id, draw.root)
+        return draw.record_hash
+    return draw.root
 
 
 async def _may_read_result(services: Services, draw: Draw, viewer: Caller | None) -> bool:
