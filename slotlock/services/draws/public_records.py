@@ -10,12 +10,14 @@ from slotlock.domain.draws.basis import DrawBasis, DrawRecordReaders
 from slotlock.domain.draws.draw import Draw, with_record
 from slotlock.domain.draws.drawing import DrawnEntry, draw_places
 from slotlock.domain.users.user import Caller
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.draw_records import DrawRecord, to_text
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.container import Services
 
 # Reading takes long for 20,000 users.
 LONG_READ_S = 30.0
+USER_BATCH_SIZE = 2_000
 
 
 async def draw_record(services: Services, draw: Draw, viewer: Caller | None) -> str | None:
@@ -58,7 +60,19 @@ async def store_result(
     text = await asyncio.to_thread(to_text, record)
     name = sha256(text.encode()).hexdigest()
     await services.draw_texts.insert(draw.id, name, text)
+    await _forget_erased(services, draw)
     return name
+
+
+async def _forget_erased(services: Services, draw: Draw) -> None:
+    """Remove the users from the entries of a draw whose accounts were erased before its end."""
+    entries = await services.draws.find_entries(draw)
+    user_ids = [user_id for entry in entries.values() for user_id in entry.user_ids]
+    for batch in chunked(user_ids, USER_BATCH_SIZE):
+        users = await services.users.find_many(batch)
+        erased = [each for each in batch if each not in users or users[each].erased]
+        if erased:
+            await services.draws.remove_users(erased, draw)
 
 
 async def finish_record(services: Services, draw: Draw) -> Draw:

@@ -102,6 +102,7 @@ async def copy_wishes(services: Services, former: Draw, draw: Draw, by: UserId) 
     lists = [
         Wishes(entries[each.leaf].user_ids, each.wishes, _new_salt(), by, now)
         for each in basis.entries
+        if entries[each.leaf].user_ids
     ]
     await services.wishes.insert(draw, lists)
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 from bson import ObjectId
@@ -58,6 +59,7 @@ from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.draws import text_repository, wish_repository
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.mongo.users.privacy import Erasure
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services import teams
 from slotlock.services.admission import held_places
@@ -70,6 +72,7 @@ from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.container import Services
 from slotlock.services.draws import demand, draws, public_records, publication, wishes
 from slotlock.services.draws.wishes import WishesSaved
+from slotlock.services.erasure import finish_erasure
 from slotlock.services.workers import draw_worker
 from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
@@ -1403,11 +1406,18 @@ def test_a_place_booked_by_hand_stops_the_publication_only_if_it_was_drawn(scene
 
 
 @pytest.mark.parametrize(
-    ("field", "reason"), [("ban", "USER_BANNED"), ("erased", "USER_NOT_FOUND")]
+    ("field", "reason", "forgets"),
+    [
+        ("ban", "USER_BANNED", True),
+        ("erased", "USER_NOT_FOUND", True),
+        ("erased", "USER_NOT_FOUND", False),
+    ],
 )
 def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
-    scene: Scene, field: str, reason: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, field: str, reason: str, forgets: bool
 ) -> None:
+    if not forgets:
+        monkeypatch.setattr(public_records, "_forget_erased", AsyncMock())
     scene.close()
     result = scene.result()
     assert sum(len(each.granted) for each in result) == 6
@@ -1424,6 +1434,10 @@ def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
     record = scene.record()
     assert {(each["leaf"], each["reason"]) for each in record["notBooked"]} == {(first, reason)}
     assert str(user) not in {str(each) for _, each, _ in scene.booked()}
+    left = scene.pair.database["draw_entries"].find_one({"leaf": first})
+    assert left is not None
+    is_forgotten = forgets and field == "erased"
+    assert (left["users"], "salt" in left) == (([], False) if is_forgotten else ([user], True))
     by_number = sorted(record["entries"], key=lambda each: each["number"])
     assert [each["leaf"] for each in by_number] == [each.entry.leaf for each in result]
 
@@ -1551,6 +1565,37 @@ def test_a_further_draw_starts_with_the_counted_lists_of_an_earlier_one_under_ot
     assert own is not None
     assert (own.slot_ids == tuple(scene.slots[:3])) is is_counted
     assert (len(before | publish()) == 2 * 6) is is_counted
+
+
+@pytest.mark.parametrize("end", [DrawState.PUBLISHED, DrawState.CANCELLED, DrawState.DRAWN])
+def test_an_erased_user_is_in_no_entry_of_a_draw_that_is_over(scene: Scene, end: DrawState) -> None:
+    gone, mate = (ObjectId(each.user_id) for each in scene.members[:2])
+    scene.close()
+    scene.draw()
+    entries, now = scene.pair.database["draw_entries"], scene.pair.clock()
+    entries.update_one({"users": mate}, {"$set": {"users": [gone, mate]}})  # a team
+    if end is DrawState.PUBLISHED:
+        scene.publish()
+    elif end is DrawState.CANCELLED:
+        where = scene.services, scene.organizer, scene.campaign_id
+        cancelled = scene.run(draws.cancel_draw(*where, "a reason"))
+        assert isinstance(cancelled, Draw)
+        scene.run(public_records.finish_record(scene.services, cancelled))
+    user_id = scene.members[0].user_id
+    scene.run(finish_erasure(scene.services, Erasure(user_id, "ada@x.test", None, now)))
+    found = list(entries.find({"users": {"$in": [gone, mate]}}))
+    if end is DrawState.DRAWN:  # its places are still to be recorded
+        assert len(found) == 2
+        return
+    assert [(each["users"], "salt" in each) for each in found] == [([mate], True)]
+    (left,) = entries.find({"users": []})
+    assert "salt" not in left
+    scene.record()
+    further = scene.open_draw()
+    draw = scene.run(scene.services.draws.find(further.supersedes))
+    assert draw is not None
+    scene.run(wishes.copy_wishes(scene.services, draw, further, scene.organizer.user_id))
+    assert len(scene.run(scene.services.wishes.find_all(further.id))) == 5
 
 
 @pytest.mark.parametrize("max_age_s", [demand.MAX_AGE_S, 0.0])

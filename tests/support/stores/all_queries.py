@@ -291,6 +291,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     (leaf,) = await draws.find_entries(with_basis)
     await draws.save_results(with_basis, draw_places(closed.basis, root, "seed"))
     assert await draws.find_result(with_basis, ADA)
+    await draws.remove_users([CLEO], with_basis)
+    await draws.remove_users([CLEO])
     lost = [NotBooked(leaf, pseudonym_of(own.salt, ADA), slot_id, "USER_BANNED")]
     await draws.set_written(with_basis, slot_id, lost)
     await repositories.draw_texts.insert(draw.id, root, "a text")

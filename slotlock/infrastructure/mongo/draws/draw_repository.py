@@ -7,7 +7,7 @@
             isWritten, recordHash?, supersedes?, dueAt?, failures?, problem?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
                  waitlisted?: how many users were admitted to the waiting list}
-    draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
+    draw_entries: {draw, root, leaf, users: [user], salt?, ruledOut?: code, members, wishes,
                    blocked: {slot: {result, conflict}}, groups: {code: name},
                    lot?, number?, outcomes?}
 
@@ -285,10 +285,30 @@ class DrawRepository:
         found = self._entries.find(place, fields, batch_size=5_000)
         return {
             each["leaf"]: StoredEntry(
-                each["leaf"], tuple(UserId(str(user)) for user in each["users"]), each["salt"]
+                each["leaf"],
+                tuple(UserId(str(user)) for user in each["users"]),
+                each.get("salt", ""),
             )
             async for each in found
         }
+
+    @limited
+    async def remove_users(self, user_ids: Sequence[UserId], draw: Draw | None = None) -> None:
+        """Remove users from the entries of a draw, or of all that are over.
+
+        An entry without users has no salt, so that nothing says whose it was.
+        """
+        users = [ObjectId(each) for each in user_ids]
+        query: Document = {"users": {"$in": users}}
+        if draw is None:
+            draws = await self._entries.distinct("draw", query)
+            over = {"_id": {"$in": draws}, "recordHash": {"$exists": True}}
+            query["draw"] = {"$in": await self._draws.distinct("_id", over)}
+        else:
+            query["draw"] = ObjectId(draw.id)
+        left = {"$setDifference": ["$users", users]}
+        salt = {"$cond": [{"$eq": [left, []]}, "$$REMOVE", "$salt"]}
+        await self._entries.update_many(query, [{"$set": {"users": left, "salt": salt}}])
 
     @limited
     async def save_results(self, draw: Draw, drawn: Sequence[DrawnEntry]) -> None:
@@ -467,6 +487,7 @@ def _to_fields(draw: Draw) -> Document:
         "dueAt": draw.due_at,
         "root": draw.root,
         "rootAt": draw.root_at,
+        "entryCount": draw.entry_count,
         "seed": to_builtins(draw.seed),
         "recordHash": draw.record_hash,
         "supersedes": ObjectId(draw.supersedes) if draw.supersedes else None,
@@ -487,7 +508,6 @@ def _to_draw(document: Document) -> Draw:
     return Draw(
         DrawId(str(document["_id"])),
         CampaignId(str(document["campaign"])),
-        "entryCount": draw.entry_count,
         convert(document["settings"], DrawSettings),
         tuple(_to_act(act) for act in document["acts"]),
         document["serverSeed"],
@@ -500,5 +520,5 @@ def _to_draw(document: Document) -> Draw:
         DrawId(str(document["supersedes"])) if "supersedes" in document else None,
         document.get("failures", 0),
         document.get("problem"),
-    )
         document.get("entryCount"),
+    )
