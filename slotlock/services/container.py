@@ -14,7 +14,7 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.services.caller_queues import CallerQueues
-from slotlock.services.draws.demand import DemandCache
+from slotlock.services.demand import DemandCache
 from slotlock.services.free_place_hints import FreePlaceHints
 from slotlock.services.key_locks import KeyLocks
 from slotlock.services.live.availability_hub import AvailabilityHub

@@ -61,7 +61,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.users.privacy import Erasure
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
-from slotlock.services import teams
+from slotlock.services import demand, teams
 from slotlock.services.admission import held_places
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.booking.booking_changes import change_booking
@@ -70,7 +70,7 @@ from slotlock.services.campaigns import campaigns
 from slotlock.services.commands.commit import locked_result
 from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.container import Services
-from slotlock.services.draws import demand, draws, public_records, publication, wishes
+from slotlock.services.draws import draws, public_records, publication, wishes
 from slotlock.services.draws.wishes import WishesSaved
 from slotlock.services.erasure import finish_erasure
 from slotlock.services.workers import draw_worker
