@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from slotlock.infrastructure.mongo.change_stream.change_feed import ChangeFeed
 from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.draws.demand import DemandCache
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.admission.ticket_index import KeyReservations, TicketIndex
@@ -14,7 +15,6 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.services.caller_queues import CallerQueues
-from slotlock.services.demand import DemandCache
 from slotlock.services.free_place_hints import FreePlaceHints
 from slotlock.services.key_locks import KeyLocks
 from slotlock.services.live.availability_hub import AvailabilityHub

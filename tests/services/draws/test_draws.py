@@ -56,12 +56,12 @@ from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.draw_records import verify
 from slotlock.infrastructure.mongo.client import CommitUnknownError
-from slotlock.infrastructure.mongo.draws import text_repository, wish_repository
+from slotlock.infrastructure.mongo.draws import demand, text_repository, wish_repository
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.users.privacy import Erasure
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
-from slotlock.services import demand, teams
+from slotlock.services import teams
 from slotlock.services.admission import held_places
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.booking.booking_changes import change_booking
