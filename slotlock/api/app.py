@@ -101,6 +101,7 @@ def http_routes(
         Route("/users/letters", _StateEndpoint(lambda state: state.letters)),
         Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
         Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
+        Route("/draws/{draw}/record", _StateEndpoint(lambda state: state.draw_record)),
         Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),
         Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
         Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),

@@ -23,6 +23,7 @@ from slotlock.api.backend import (
 from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
 from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
+from slotlock.api.endpoints.draw_record_endpoint import DrawRecordEndpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
@@ -78,6 +79,7 @@ class AppState:
     user_invitations: OrganizerEndpoint
     letters: OrganizerEndpoint
     personal_data: PersonalDataEndpoint
+    draw_record: DrawRecordEndpoint
     exports: OrganizerEndpoint
     export_links: ExportLinkEndpoint
     calendars: CalendarEndpoint
@@ -188,6 +190,9 @@ async def open_app_state(
             letters=letters_endpoint(auth, limits, letters),
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
+            ),
+            draw_record=DrawRecordEndpoint(
+                services, auth, limits, public_reads=settings.public_reads
             ),
             exports=exports_endpoint(auth, limits, exports),
             export_links=ExportLinkEndpoint(auth, limits, exports),

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from slotlock.infrastructure.mongo.change_stream.change_feed import ChangeFeed
 from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.draws.demand import DemandCache
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.admission.ticket_index import KeyReservations, TicketIndex
@@ -64,6 +65,7 @@ class Services(Repositories):
         )
         self.previews = Previews(self.slots, now)
         self.admission_queue = admission_queue
+        self.demand = DemandCache(self.wishes, now)
         self.key_reservations = KeyReservations(admission_queue.pipeline)
         self.key_locks = KeyLocks(self.locks, self.idempotency_records, self.key_reservations)
         self.ticket_index = TicketIndex(pipeline)

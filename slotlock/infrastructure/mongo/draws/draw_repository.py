@@ -3,11 +3,11 @@
     draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
             leftoversOpenAt, joinsWaitlists, seedSource, seedAt, recordFor},
             acts: [{at, by, state, reason, wishesUntil, seedSource, seedAt}], serverSeed, version,
-            root?, rootAt?, rules?: {root: rules}, seed?: {text, source, byServer}, isWritten,
-            recordHash?, supersedes?, dueAt?, failures?, problem?}
+            root?, rootAt?, entryCount?, rules?: {root: rules}, seed?: {text, source, byServer},
+            isWritten, recordHash?, supersedes?, dueAt?, failures?, problem?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
                  waitlisted?: how many users were admitted to the waiting list}
-    draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
+    draw_entries: {draw, root, leaf, users: [user], salt?, ruledOut?: code, members, wishes,
                    blocked: {slot: {result, conflict}}, groups: {code: name},
                    lot?, number?, outcomes?}
 
@@ -42,6 +42,7 @@ from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState, S
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
@@ -50,7 +51,7 @@ from slotlock.infrastructure.draw_records import (
     parse_outcome,
 )
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
-from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
@@ -134,6 +135,7 @@ class DrawRepository:
         self._draws = database["draws"]
         self._slots = database["draw_slots"]
         self._entries = database["draw_entries"]
+        self._latest_batcher = Batcher(self._read_latest, is_outage=is_unavailable)
         # Sent when this process changes a draw: its worker goes on with it at once.
         self.changed = Signal()
 
@@ -146,11 +148,17 @@ class DrawRepository:
         self.changed.send()
         return inserted
 
-    @limited
     async def find_latest(self, campaign_id: CampaignId) -> Draw | None:
         """Return the active draw of a campaign, or else the latest one."""
-        found = await self._draws.find_one({"campaign": ObjectId(campaign_id)}, sort=NEWEST_FIRST)
-        return _to_draw(found) if found else None
+        return await self._latest_batcher.submit(campaign_id)
+
+    @limited
+    async def _read_latest(self, campaign_ids: list[CampaignId]) -> list[Draw | None]:
+        query = {"campaign": {"$in": [ObjectId(each) for each in set(campaign_ids)]}}
+        latest: dict[str, Document] = {}
+        async for found in self._draws.find(query, {"rules": 0}, sort=NEWEST_FIRST):
+            latest.setdefault(str(found["campaign"]), found)
+        return [_to_draw(latest[each]) if each in latest else None for each in campaign_ids]
 
     @limited
     async def find_all(self, campaign_id: CampaignId) -> list[Draw]:
@@ -277,10 +285,30 @@ class DrawRepository:
         found = self._entries.find(place, fields, batch_size=5_000)
         return {
             each["leaf"]: StoredEntry(
-                each["leaf"], tuple(UserId(str(user)) for user in each["users"]), each["salt"]
+                each["leaf"],
+                tuple(UserId(str(user)) for user in each["users"]),
+                each.get("salt", ""),
             )
             async for each in found
         }
+
+    @limited
+    async def remove_users(self, user_ids: Sequence[UserId], draw: Draw | None = None) -> None:
+        """Remove users from the entries of a draw, or of all that are over.
+
+        An entry without users has no salt, so that nothing says whose it was.
+        """
+        users = [ObjectId(each) for each in user_ids]
+        query: Document = {"users": {"$in": users}}
+        if draw is None:
+            draws = await self._entries.distinct("draw", query)
+            over = {"_id": {"$in": draws}, "recordHash": {"$exists": True}}
+            query["draw"] = {"$in": await self._draws.distinct("_id", over)}
+        else:
+            query["draw"] = ObjectId(draw.id)
+        left = {"$setDifference": ["$users", users]}
+        salt = {"$cond": [{"$eq": [left, []]}, "$$REMOVE", "$salt"]}
+        await self._entries.update_many(query, [{"$set": {"users": left, "salt": salt}}])
 
     @limited
     async def save_results(self, draw: Draw, drawn: Sequence[DrawnEntry]) -> None:
@@ -459,6 +487,7 @@ def _to_fields(draw: Draw) -> Document:
         "dueAt": draw.due_at,
         "root": draw.root,
         "rootAt": draw.root_at,
+        "entryCount": draw.entry_count,
         "seed": to_builtins(draw.seed),
         "recordHash": draw.record_hash,
         "supersedes": ObjectId(draw.supersedes) if draw.supersedes else None,
@@ -491,4 +520,5 @@ def _to_draw(document: Document) -> Draw:
         DrawId(str(document["supersedes"])) if "supersedes" in document else None,
         document.get("failures", 0),
         document.get("problem"),
+        document.get("entryCount"),
     )
