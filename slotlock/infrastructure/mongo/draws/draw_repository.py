@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from bson import ObjectId
 from msgspec import convert, to_builtins
@@ -42,7 +43,7 @@ from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState, S
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
@@ -240,14 +241,14 @@ class DrawRepository:
         self._required.require(*UNIQUE_INDEXES)
         basis = closed.basis
         place = {"draw": ObjectId(basis.draw_id), "root": root}
-        slots = [{**place, "slot": slot} for slot in rules_to_json(basis)["slots"]]
+        slots: Iterator[Document] = ({"slot": slot} for slot in rules_to_json(basis)["slots"])
+        # Making all of them at once would stop everything else for half a second.
         for collection, documents in (
             (self._slots, slots),
-            (self._entries, [{**place, **entry} for entry in _entry_documents(closed)]),
+            (self._entries, _entry_documents(closed)),
         ):
-            for start in range(0, len(documents), BATCH_SIZE):
+            while batch := [{**place, **each} for each in islice(documents, BATCH_SIZE)]:
                 try:
-                    batch = documents[start : start + BATCH_SIZE]
                     await collection.insert_many(batch, ordered=False)
                 except BulkWriteError as error:
                     if any(each["code"] != DUPLICATE_KEY for each in error.details["writeErrors"]):
@@ -314,21 +315,21 @@ class DrawRepository:
     async def save_results(self, draw: Draw, drawn: Sequence[DrawnEntry]) -> None:
         """Store the lots, numbers and outcomes of all entries."""
         place = {"draw": ObjectId(draw.id), "root": draw.root}
-        updates = [
-            UpdateOne(
-                {**place, "leaf": each.entry.leaf},
-                {
-                    "$set": {
-                        "lot": each.lot,
-                        "number": each.number,
-                        "outcomes": [outcome_to_json(outcome) for outcome in each.outcomes],
-                    }
-                },
-            )
-            for each in drawn
-        ]
-        for start in range(0, len(updates), BATCH_SIZE):
-            await self._entries.bulk_write(updates[start : start + BATCH_SIZE], ordered=False)
+        for batch in chunked(drawn, BATCH_SIZE):
+            updates = [
+                UpdateOne(
+                    {**place, "leaf": each.entry.leaf},
+                    {
+                        "$set": {
+                            "lot": each.lot,
+                            "number": each.number,
+                            "outcomes": [outcome_to_json(outcome) for outcome in each.outcomes],
+                        }
+                    },
+                )
+                for each in batch
+            ]
+            await self._entries.bulk_write(updates, ordered=False)
 
     @limited
     async def find_result(self, draw: Draw, user_id: UserId) -> OwnResult | None:
