@@ -274,7 +274,7 @@ class DrawRepository:
         slots = self._slots.find(place, {"slot": 1}, sort=[("slot.id", 1)])
         fields = {"_id": 0, "leaf": 1, "members": 1, "wishes": 1}
         order, shown = [("leaf", 1)], [each["slot"] async for each in slots]
-        found_entries = self._entries.find(place, fields, sort=order, batch_size=5_000)
+        found_entries = self._entries.find(place, fields, sort=order, batch_size=BATCH_SIZE)
         entries = [each async for each in found_entries] if with_entries else []
         return await asyncio.to_thread(parse_basis, rules, shown, entries)
 
@@ -283,7 +283,7 @@ class DrawRepository:
         """Return who is behind the entries of a closed draw, by leaf."""
         place = {"draw": ObjectId(draw.id), "root": draw.root}
         fields = {"leaf": 1, "users": 1, "salt": 1}
-        found = self._entries.find(place, fields, batch_size=5_000)
+        found = self._entries.find(place, fields, batch_size=BATCH_SIZE)
         return {
             each["leaf"]: StoredEntry(
                 each["leaf"],
