@@ -1693,9 +1693,17 @@ def test_wishes_are_checked_and_counted(scene: Scene) -> None:
     again = scene.run(wishes.my_wishes(scene.services, member, campaign_id))
     assert again is not None
     assert (again.salt, again.slot_ids) == (own.salt, (scene.slots[2],))
+    campaign = scene.run(scene.services.campaigns.find(campaign_id))
+    assert campaign is not None
+    more = scene.run(scene.add_slots(campaign.terms))
+    closed = ({"status": "draft"}, {"status": "cancelled"}, {"start": EARLY})
+    for slot_id, fields in zip(more, closed, strict=False):
+        of_slot = {"_id": ObjectId(slot_id)}
+        scene.pair.database["slots"].update_one(of_slot, {"$set": fields})
     counted = wishes.wish_statistics(scene.services, scene.organizer, campaign_id)
     counts = {each.slot_id: (each.wishes, each.first_wishes) for each in scene.run(counted) or ()}
-    assert counts == dict(zip(scene.slots, [(5, 5), (5, 0), (6, 1), (0, 0)], strict=True))
+    shown, expected = [*scene.slots, more[3]], [(5, 5), (5, 0), (6, 1), (0, 0), (0, 0)]
+    assert counts == dict(zip(shown, expected, strict=True))
     hidden = wishes.wish_statistics(scene.services, member, campaign_id)
     assert scene.run(hidden) is None
     scene.pair.clock.advance(HOUR)

@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from bson import ObjectId
 from msgspec import convert, to_builtins
@@ -42,7 +43,7 @@ from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState, S
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
@@ -240,14 +241,14 @@ class DrawRepository:
         self._required.require(*UNIQUE_INDEXES)
         basis = closed.basis
         place = {"draw": ObjectId(basis.draw_id), "root": root}
-        slots = [{**place, "slot": slot} for slot in rules_to_json(basis)["slots"]]
+        slots: Iterator[Document] = ({"slot": slot} for slot in rules_to_json(basis)["slots"])
+        # Making all of them at once would stop everything else for half a second.
         for collection, documents in (
             (self._slots, slots),
-            (self._entries, [{**place, **entry} for entry in _entry_documents(closed)]),
+            (self._entries, _entry_documents(closed)),
         ):
-            for start in range(0, len(documents), BATCH_SIZE):
+            while batch := [{**place, **each} for each in islice(documents, BATCH_SIZE)]:
                 try:
-                    batch = documents[start : start + BATCH_SIZE]
                     await collection.insert_many(batch, ordered=False)
                 except BulkWriteError as error:
                     if any(each["code"] != DUPLICATE_KEY for each in error.details["writeErrors"]):
@@ -273,7 +274,7 @@ class DrawRepository:
         slots = self._slots.find(place, {"slot": 1}, sort=[("slot.id", 1)])
         fields = {"_id": 0, "leaf": 1, "members": 1, "wishes": 1}
         order, shown = [("leaf", 1)], [each["slot"] async for each in slots]
-        found_entries = self._entries.find(place, fields, sort=order, batch_size=5_000)
+        found_entries = self._entries.find(place, fields, sort=order, batch_size=BATCH_SIZE)
         entries = [each async for each in found_entries] if with_entries else []
         return await asyncio.to_thread(parse_basis, rules, shown, entries)
 
@@ -282,7 +283,7 @@ class DrawRepository:
         """Return who is behind the entries of a closed draw, by leaf."""
         place = {"draw": ObjectId(draw.id), "root": draw.root}
         fields = {"leaf": 1, "users": 1, "salt": 1}
-        found = self._entries.find(place, fields, batch_size=5_000)
+        found = self._entries.find(place, fields, batch_size=BATCH_SIZE)
         return {
             each["leaf"]: StoredEntry(
                 each["leaf"],
@@ -314,21 +315,21 @@ class DrawRepository:
     async def save_results(self, draw: Draw, drawn: Sequence[DrawnEntry]) -> None:
         """Store the lots, numbers and outcomes of all entries."""
         place = {"draw": ObjectId(draw.id), "root": draw.root}
-        updates = [
-            UpdateOne(
-                {**place, "leaf": each.entry.leaf},
-                {
-                    "$set": {
-                        "lot": each.lot,
-                        "number": each.number,
-                        "outcomes": [outcome_to_json(outcome) for outcome in each.outcomes],
-                    }
-                },
-            )
-            for each in drawn
-        ]
-        for start in range(0, len(updates), BATCH_SIZE):
-            await self._entries.bulk_write(updates[start : start + BATCH_SIZE], ordered=False)
+        for batch in chunked(drawn, BATCH_SIZE):
+            updates = [
+                UpdateOne(
+                    {**place, "leaf": each.entry.leaf},
+                    {
+                        "$set": {
+                            "lot": each.lot,
+                            "number": each.number,
+                            "outcomes": [outcome_to_json(outcome) for outcome in each.outcomes],
+                        }
+                    },
+                )
+                for each in batch
+            ]
+            await self._entries.bulk_write(updates, ordered=False)
 
     @limited
     async def find_result(self, draw: Draw, user_id: UserId) -> OwnResult | None:

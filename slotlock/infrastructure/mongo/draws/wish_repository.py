@@ -149,7 +149,7 @@ class WishRepository:
     @limited
     async def find_all(self, draw_id: DrawId) -> list[Wishes]:
         """Return all wishes in a draw."""
-        found = self._wishes.find({"draw": ObjectId(draw_id)}, batch_size=5_000)
+        found = self._wishes.find({"draw": ObjectId(draw_id)}, batch_size=BATCH_SIZE)
         return [_to_wishes(document) async for document in found]
 
     @limited
