@@ -18,9 +18,9 @@ const SHOWN_MS = 8000;
  * What a row shows. Its elements are only made if the row changes; `moment` is what time alone changes.
  * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any}} Shown
  * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, isOfAnyDay?: boolean,
- *   swapFrom?: string, own?: any}} Context
+ *   swapFrom?: string, own?: any, isByLot?: boolean}} Context
  * of the list: when it opens, how old it is, whether another action is the main one, the campaign is for others or no heading
- * says the day, the id of a booking to move, and the only slot that is booked
+ * says the day, the id of a booking to move, the only slot that is booked, and whether its places are drawn
  */
 
 /** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
@@ -34,7 +34,7 @@ export function shownState(slot, context) {
   if (booking?.status === "CONFIRMED") return yoursState(slot);
   if (slot.myWaitlistEntry) return waitingState(slot);
   if (hasBegun(slot)) return closedState({ code: "SLOT_STARTED" });
-  if (context.opensAt > now()) return soonState(slot, context);
+  if (context.isByLot || context.opensAt > now()) return soonState(slot, context);
   const refusal = newRefusal(slot)?.refusal ?? slot.myEligibility?.refusal;
   const swapFrom = context.swapFrom;
   if (swapFrom && !slot.myBooking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && isLifted(refusal, swapFrom)) return swapState(slot, swapFrom);
@@ -60,6 +60,18 @@ function hasBegun(slot) {
 /** Return how many places can be booked: those of a course that has begun are not free. @param {any} slot @returns {number} */
 export function freePlaces(slot) {
   return slot.status === "CANCELLED" || hasBegun(slot) ? 0 : Math.max(0, slot.remaining);
+}
+
+/**
+ * Follow the draw of a campaign. What shows it is loaded with the first one.
+ * @param {string} campaign
+ * @returns {ReturnType<typeof import("./draws.js").followDraw>}
+ */
+export function drawOf(campaign) {
+  let isLeft = false;
+  const lot = { again() {}, panel: () => null, entry: () => [""], stop: () => (isLeft = true) };
+  import("./draws.js").then(({ followDraw }) => isLeft || Object.assign(lot, followDraw(campaign)), () => null);
+  return /** @type {any} */ (lot);
 }
 
 /** Return the groups that a campaign is for. @param {any} campaign @returns {string} */
@@ -130,15 +142,22 @@ function waitingState(slot) {
 }
 
 /** @param {any} slot @param {Context} context @returns {Shown} */
-function soonState(slot, { opensAt, isForOthers }) {
+function soonState(slot, { opensAt, isForOthers, isByLot }) {
   if (isForOthers) return closedState({ code: "NOT_ELIGIBLE" });
   const leftMs = opensAt - now();
   const moment = leftMs < 60_000 ? t("state.in", { time: countdown(leftMs) }) : t("state.from", { time: opening(opensAt, slot.timeZone) });
   const refusal = slot.myEligibility?.refusal;
-  if (refusal && !["NOT_YET_OPEN", "SLOT_FULL"].includes(refusal.code)) {
+  if (refusal && !["NOT_YET_OPEN", "SLOT_FULL", "DRAW_ONLY"].includes(refusal.code)) {
     return closedState(refusal);
   }
-  const left = () => [freeDashes(slot), h("p", null, h("b", null, t("state.places", { count: slot.capacity })))];
+  const count = slot.remaining;
+  const text = () => {
+    if (count <= 0) return t("state.full");
+    if (isByLot) return t("state.byLot", { count });
+    return count < slot.capacity ? freeText(slot) : t("state.places", { count });
+  };
+  const left = () => [freeDashes(slot), h("p", null, h("b", null, text()))];
+  if (isByLot || count <= 0) return { state: "soon", moment: text(), left };
   return {
     state: "soon",
     moment,

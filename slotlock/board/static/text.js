@@ -157,6 +157,13 @@ export function shortMomentOf(at, zone) {
   return moment(shortDayOf(at, zone), timeOf(at, zone));
 }
 
+/** Return a short day with its time, as Mon 5 May, 15:00; with the year if it is another one. @param {string} at @param {string} zone */
+export function shortWhenOf(at, zone) {
+  const date = new Date(at);
+  const year = date.getFullYear() === new Date(now()).getFullYear() ? {} : { year: /** @type {const} */ ("numeric") };
+  return moment(timeFormat(zone, { weekday: "short", day: "numeric", month: "short", ...year }).format(date), timeOf(date, zone));
+}
+
 /** Return a short day and time, as Mon 15:00. @param {string | Date} at @param {string} zone */
 export function shortOf(at, zone) {
   return `${weekdayOf(at, zone)} ${timeOf(at, zone)}`;

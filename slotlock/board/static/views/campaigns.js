@@ -5,7 +5,7 @@ import { now } from "../clock.js";
 import { me, onSession } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice, zoneNote } from "../parts.js";
-import { audienceOf, isForMe, opening, opensText } from "../slotstate.js";
+import { audienceOf, drawOf, isForMe, opening, opensText } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
 import { countdown, schoolZone, t } from "../text.js";
 
@@ -13,7 +13,18 @@ export function openCampaigns() {
   const live = new LiveCampaigns();
   const stopSession = onSession(() => live.load());
   const stopWatching = watchMine(() => {}, () => null);
+  /** The draws of campaigns by id, each with the admission at its last read. @type {Map<string, any>} */
+  const draws = new Map();
   const timer = setInterval(redraw, 1000);
+
+  /** @param {any} campaign */
+  function lotOf({ id, admission }) {
+    const known = draws.get(id) ?? drawOf(id);
+    draws.set(id, known);
+    if (known.admission !== admission) known.again();
+    known.admission = admission;
+    return known;
+  }
 
   /** @param {any} campaign */
   function entry(campaign) {
@@ -26,6 +37,9 @@ export function openCampaigns() {
       const isOpen = closesAt > now();
       tag = h("span", { class: isOpen ? "tag yours" : "tag over" }, t(isOpen ? "open.now" : "open.over"));
       when = isOpen ? t("open.until", { time: opening(closesAt, schoolZone) }) : "";
+    }
+    if (campaign.admission === "DRAW" || (campaign.hasMyWishes && leftMs > 0)) {
+      [when, tag] = lotOf(campaign).entry(campaign, opening(opensAt, schoolZone)) || [when, tag];
     }
     const isOwn = me?.role === "MEMBER" && isForMe(campaign); // then its groups are no news
     const groups = isOwn ? "" : audienceOf(campaign);
@@ -64,6 +78,7 @@ export function openCampaigns() {
       stopSession();
       stopWatching();
       clearInterval(timer);
+      for (const draw of draws.values()) draw.stop();
     },
   };
 }
@@ -71,5 +86,5 @@ export function openCampaigns() {
 /** Return the order of a campaign: open ones, those that open, then those that are over. @param {any} campaign */
 function rank(campaign) {
   if (Date.parse(campaign.closesAt) < now()) return 2;
-  return Date.parse(campaign.opensAt) > now() ? 1 : 0;
+  return Date.parse(campaign.opensAt) > now() && campaign.admission !== "DRAW" ? 1 : 0;
 }

@@ -63,7 +63,13 @@ export function openSlot(part) {
     if (!slot) return [live.error ? failure(live.error, () => live.load()) : bones(3)];
     const campaign = slot.campaign;
     const opensAt = Date.parse(campaign?.opensAt ?? "") || 0;
-    const context = { opensAt, isOld: live.state === "old" && Date.now() - live.readAt > 60_000, readAt: live.readAt, isForOthers: !isForMe(campaign) };
+    const context = {
+      opensAt,
+      isOld: live.state === "old" && Date.now() - live.readAt > 60_000,
+      readAt: live.readAt,
+      isForOthers: !isForMe(campaign),
+      isByLot: campaign?.admission === "DRAW",
+    };
     return [
       h(
         "div",
@@ -86,6 +92,8 @@ export function openSlot(part) {
     if (slot.myWaitlistEntry && !sent) return line(slot);
     if (slot.myBooking?.status === "CONFIRMED" && slot.status !== "CANCELLED" && !sent) return code(slot);
     const shown = shownState(slot, context);
+    const wishes = () => h("a", { class: "btn second", href: `#/wishes/${slot.campaign.id}` }, t("wishes.title"));
+    if (context.isByLot && shown.state === "soon") shown.action = wishes;
     return h(
       "section",
       { class: "slots", "aria-labelledby": "place", "data-key": "place", tabindex: -1 },
