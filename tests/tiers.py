@@ -19,7 +19,8 @@ SLOW = (
     # long scenes in a browser
     "board/members/test_lists.py", "board/test_accessibility.py", "board/test_guide.py",
     "board/test_member_views.py", "board/test_organizer.py", "board/test_organizers.py",
-    "board/test_rush.py", "board/test_wishes.py", "board/accounts/test_places.py",
+    "board/test_rush.py", "board/organizers", "board/test_wishes.py",
+    "board/accounts/test_places.py",
     "board/accounts/test_mailed_links.py::test_organizers_see_whom_invitations_did_not_reach",
     "board/accounts/test_mailed_links.py::test_a_campaign_has_its_reminder",
     "board/accounts/test_mailed_links.py::test_everybody_with_a_place_gets_an_announcement",

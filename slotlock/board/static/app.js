@@ -39,7 +39,7 @@ const LATER = {
   wishes: () => import("./views/wishes.js").then(({ openWishes }) => openWishes),
 };
 /** Those for organizers, which come with their texts when one is asked for. */
-const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail"];
+const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail", "school"];
 
 /** The address loses what a provider sent back, as its code is a secret. */
 const isReturned = returned.has("state") || returned.has("error");

@@ -38,7 +38,7 @@ from slotlock.services.notifications.announcements import send_announcement
 from slotlock.services.notifications.mail_previews import preview_mails
 from slotlock.services.notifications.other_mails import LOADERS
 from tests.support.notifications.mail_readers import READERS, read_in_rust
-from tests.support.notifications.mail_scene import SENDER, SITE, MailScene, open_mail_scene
+from tests.support.notifications.mail_scene import SCHOOL, SENDER, URL, MailScene, open_mail_scene
 
 HTML_IN_BASE64 = "=?utf-8?b?QQ0KQ29udGVudC1UeXBlOnRleHQvaHRtbA0KDQo8YSBocmVmPS8vZS5leD5QYXk8L2E+?="
 HOSTILE = f'Win <eve@evil.test>, "1000" {HTML_IN_BASE64} =?utf-8?q?=0D=0ABcc:_eve@evil.test?='
@@ -62,8 +62,9 @@ async def preview_sources(scene: MailScene, text: str, language: str) -> Iterabl
     campaign = Campaign(campaign_id, text, terms, mail_note=text)
     await scene.services.campaigns.insert(campaign, scene.clock.now)
     slot_id = await scene.insert_slot(title=text, location=text, terms=terms)
-    reader, site = replace(organizer, name=text), replace(SITE, name=text)
-    previews = await preview_mails(scene.services, site, reader, language, slot_id=slot_id)
+    scene.services.site.defaults = replace(SCHOOL, name=text)
+    reader = replace(organizer, name=text)
+    previews = await preview_mails(scene.services, URL, reader, language, slot_id=slot_id)
     assert previews is not None
     assert [each.kind for each in previews] == [kind.name for kind in MAIL_KINDS]
     sender = replace(SENDER, name=text, reply_to=(text, "office@school.test"))

@@ -2,7 +2,7 @@
 /** The campaigns of an organizer: their state and counts, a new one, and a copy of one. */
 import { site } from "../../page.js";
 import { now } from "../../clock.js";
-import { run } from "../../client.js";
+import { me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { LiveCampaigns } from "../../store.js";
@@ -70,7 +70,8 @@ export function openOrganizer(part) {
           h("a", { class: "btn second", href: "#/people" }, icon("people"), t("people.title")),
           h("a", { class: "btn second", href: "#/door" }, icon("code"), t("door.title")),
           h("a", { class: "btn second", href: "#/organizer/rooms" }, icon("school"), t("resources.title")),
-          h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title"))),
+          h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title")),
+          me?.role === "ADMIN" && h("a", { class: "btn second", href: "#/school" }, icon("gear"), t("school.title"))),
         steps.render(),
         live.error && !live.items
           ? failure(live.error, () => live.load())
