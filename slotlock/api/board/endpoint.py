@@ -69,7 +69,10 @@ ENCODINGS = ("br", "gzip", "")
 # The encodings in `Accept-Encoding`, without those that a client refuses.
 ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
 # The modules that are files of their own; all others are in that of the start.
-ALONE = (WORKER, RELOAD, ORGANIZERS, "draws.js", "views/account.js", "views/wishes.js")
+ALONE = (
+    *(WORKER, RELOAD, ORGANIZERS),
+    *("draws.js", "together.js", "views/account.js", "views/wishes.js"),
+)
 CSS_BLANKS = re.compile(r"(?:/\*.*?\*/|\s)+", re.DOTALL)
 # What a browser may write to the log.
 MAX_ERROR_BYTES, MAX_ERRORS_A_MINUTE = 2_000, 20

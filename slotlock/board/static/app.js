@@ -5,6 +5,7 @@ import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSessi
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { hideNews, newestNews, newsPanel } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
+import { invitations, others } from "./people.js";
 import { showScheme } from "./scheme.js";
 import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
@@ -152,8 +153,17 @@ async function missing(error) {
   return () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] });
 }
 
+/** Load once what shows teams, for who is in one or is invited. */
+function loadTogether() {
+  if (hasTogether || !(others().length || invitations().length)) return;
+  hasTogether = true;
+  import("./together.js").then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
+}
+let hasTogether = false;
+
 function drawPage() {
   if (!view || !hasTexts) return;
+  loadTogether();
   const focused = document.activeElement;
   const places = ancestors(focused);
   document.title = [newestNews(), view.title(), site.name].filter(Boolean).join(" · ");

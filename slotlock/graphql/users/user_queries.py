@@ -88,7 +88,8 @@ class User(Node):
     )
     wants_announcements: bool | None = field(
         description="Whether the user gets announcements by mail: messages of organizers to all, "
-        "and that a campaign will open. Only the user and organizers see it; null for others."
+        "invitations to teams, and that a campaign will open. Only the user and organizers see it; "
+        "null for others."
     )
     erased: bool = field(
         description="Whether the account was erased. `name` is a placeholder then, and past "

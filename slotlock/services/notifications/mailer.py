@@ -3,9 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, RESET_PASSWORD
+from slotlock.domain.notifications.mail_kinds import (
+    BOOKING_KIND_NAMES,
+    RESET_PASSWORD,
+    TEAM_INVITATION,
+)
 from slotlock.domain.notifications.optional_mails import TOPICS
 from slotlock.domain.notifications.outbox import (
     UNDELIVERABLE,
@@ -102,6 +107,22 @@ class Mailer:
 
     async def deliver(self, entries: Sequence[OutboxEntry]) -> Delivery:
         """Send entries as one mail. Raises: PyMongoError."""
+        if entries[0].kind == TEAM_INVITATION.name:
+            return await self._deliver_team_invitation(entries[0])
+        return await self._deliver(entries)
+
+    async def _deliver_team_invitation(self, entry: OutboxEntry) -> Delivery:
+        """Send an invitation to the account of the address, if it is known to be its user's.
+
+        The entry keeps no address: it may be that of somebody without an account.
+        """
+        found = await self._services.users.find_with_password_hash(entry.data["to"])
+        if found is None or not found[0].has_known_name:
+            return Delivery(OutboxState.SUPPRESSED, "no account has verified the address")
+        delivery = await self._deliver([replace(entry, user_id=found[0].id)])
+        return replace(delivery, recipient=None)
+
+    async def _deliver(self, entries: Sequence[OutboxEntry]) -> Delivery:
         lead, site = entries[0], await self._services.site.load()
         user = await self._services.users.find_soon(lead.user_id) if lead.user_id else None
         if lead.user_id and (user is None or user.erased):

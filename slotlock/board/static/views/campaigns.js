@@ -5,9 +5,13 @@ import { now } from "../clock.js";
 import { me, onSession } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice, zoneNote } from "../parts.js";
+import { readPeople, shows } from "../people.js";
 import { audienceOf, drawOf, isForMe, opening, opensText } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
 import { countdown, schoolZone, t } from "../text.js";
+
+/** Somebody may have been invited to a team meanwhile. */
+const YOUNG_INVITATIONS_MS = 20_000;
 
 export function openCampaigns() {
   const live = new LiveCampaigns();
@@ -15,6 +19,7 @@ export function openCampaigns() {
   const stopWatching = watchMine(() => {}, () => null);
   /** The draws of campaigns by id, each with the admission at its last read. @type {Map<string, any>} */
   const draws = new Map();
+  readPeople(YOUNG_INVITATIONS_MS);
   const timer = setInterval(redraw, 1000);
 
   /** @param {any} campaign */
@@ -64,6 +69,7 @@ export function openCampaigns() {
       return [
         h("div", { class: "top" }, h("h1", null, t("campaigns.title")), freshness(live.state)),
         !me && notice("", "person", t("campaigns.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin"))),
+        shows.invited?.(),
         live.error && !live.items
           ? failure(live.error, () => live.load())
           : live.items
