@@ -20,8 +20,8 @@ from slotlock.api.exports.export_endpoint import _cancel_on_disconnect
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.services.container import utc_now
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.forked_exports import STARTED_EXPORTS
 from tests.support.apps.processes import AppProcess, app_environment, free_port
+from tests.support.cli.forked_exports import STARTED_EXPORTS
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.exports import (

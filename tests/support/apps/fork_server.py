@@ -156,7 +156,8 @@ def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], 
 def _import_app() -> Callable[[], int]:
     """Import what a variant imports while it starts, and return the function that serves it."""
     from slotlock.auth import passwords
-    from tests.support.apps import forked_exports, variant
+    from tests.support.apps import variant
+    from tests.support.cli import forked_exports
 
     for late in ("slotlock.cli.serve", "slotlock.cli.worker", *UVICORN_MODULES):
         importlib.import_module(late)
@@ -180,7 +181,7 @@ def main() -> None:
 
     The apps among these processes ask for others, which build exports.
     """
-    from tests.support.apps import forked_exports
+    from tests.support.cli import forked_exports
 
     serve = _import_app()
     signal.signal(signal.SIGCHLD, _reap)

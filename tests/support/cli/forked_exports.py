@@ -36,11 +36,11 @@ async def _run_child(
 ) -> int:
     if command[: len(COMMAND)] != COMMAND or STARTED_EXPORTS in os.environ:
         return await start_child(builder, command, line, output)
-    ours, theirs = socket.socketpair()
-    with theirs:
+    connection, for_child = socket.socketpair()
+    with for_child:
         arguments = json.dumps(command[len(COMMAND) :]).encode()
-        socket.send_fds(apps_end, [arguments], [theirs.fileno(), output.fileno()])
-    reader, writer = await asyncio.open_connection(sock=ours)
+        socket.send_fds(apps_end, [arguments], [for_child.fileno(), output.fileno()])
+    reader, writer = await asyncio.open_connection(sock=connection)
     try:
         writer.write(line.encode() + b"\n")
         return int(await reader.read())
