@@ -214,7 +214,7 @@ def test_reading_never_promotes() -> None:
     seen = as_of(with_waitlist(full, "ben"), LATER)
     assert seen.bookings == ()
     assert [waiting.user_id for waiting in seen.waitlist] == ["ben"]
-    assert seen.remaining == 1  # one of the two is as good as theirs
+    assert seen.remaining == 1  # one of the two is as good as taken
 
 
 def test_readers_see_no_more_promised_places_than_free_places() -> None:
