@@ -20,6 +20,7 @@ from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, recent_app_logs
 from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
+from tests.support.queue.deployment import SharedFrontends, open_shared_frontends
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
 from tests.support.stores.users import UserTokens, create_user_tokens
 from tests.tiers import EVERYDAY, tier_of
@@ -153,6 +154,15 @@ def isolated_queue(
     """Yield a Redis and a database for one module alone, with an app that serves no queue."""
     name = request.module.__name__.rpartition(".")[2]
     with open_isolated_queue(servers, tmp_path_factory.mktemp("queue"), name) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def queue_frontends(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SharedFrontends]:
+    """Yield the apps of the queue that the tests of a module share."""
+    with open_shared_frontends(servers, tmp_path_factory.mktemp("frontends")) as opened:
         yield opened
 
 

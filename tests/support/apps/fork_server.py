@@ -155,6 +155,10 @@ def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], 
 
 def _import_app() -> Callable[[], int]:
     """Import what a variant imports while it starts, and return the function that serves it."""
+    from slotlock.api import app_state
+    from slotlock.api.board import endpoint
+    from slotlock.api.board.documents import board_documents
+    from slotlock.api.board.modules import merged_modules
     from slotlock.auth import passwords
     from tests.support.apps import variant
     from tests.support.cli import forked_exports
@@ -165,6 +169,12 @@ def _import_app() -> Callable[[], int]:
     # Thousands of users register. Processes that a test starts as an operator does hash slowly.
     passwords._CONTEXT.update(argon2__memory_cost=8, argon2__time_cost=1)
     passwords.PasswordHasher().close()  # hashes once, so that the forked processes need not
+    # A fifth of a start is to read the files of the board and to merge its modules.
+    files, documents = endpoint.board_files(), board_documents()
+    modules = {name: text.decode() for name, text in files.items() if endpoint.is_module(name)}
+    merged = merged_modules(modules, endpoint.START, alone=endpoint.ALONE)
+    vars(endpoint).update(board_files=lambda: dict(files), merged_modules=lambda *_, **__: merged)
+    vars(app_state).update(board_documents=lambda: dict(documents))
     gc.freeze()  # a collection in a forked process would copy all pages of these objects
     return variant.serve_variant
 

@@ -205,19 +205,22 @@ def asks_for(request: Request, operation: str) -> bool:
 
 
 async def change_script(context: BrowserContext, *changes: tuple[str, str]) -> None:
-    """Let pages have other texts in their script, such as a shorter time.
+    """Let pages have other texts in their scripts, such as a shorter time.
 
     Each change is the text in the source of a module, and the one that comes in its place.
     """
-    script = merged_modules(sent_modules(), START, alone=ALONE)[START]
+    scripts = merged_modules(sent_modules(), START, alone=ALONE)
+    changed = dict[str, str]()
     for before, after in changes:
-        assert before in script, before
-        script = script.replace(before, after)
+        [name] = [name for name, script in scripts.items() if before in script]
+        changed[name] = scripts[name] = scripts[name].replace(before, after)
 
     async def handle(route: Route) -> None:
+        [script] = [each for name, each in changed.items() if route.request.url.endswith(name)]
         await route.fulfill(body=script, content_type="text/javascript")
 
-    await context.route("**/app.js", handle)
+    for name in changed:
+        await context.route(f"**/{name}", handle)
 
 
 async def serve_sources(page: Page) -> None:
