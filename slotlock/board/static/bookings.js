@@ -10,7 +10,7 @@ import { subscribe } from "./socket.js";
 import { tellNews } from "./news.js";
 import { say } from "./page.js";
 import { tab } from "./storage.js";
-import { deviceZone, errorText, ordinal, problemTexts, shortMomentOf, t, timeOf } from "./text.js";
+import { errorText, ordinal, problemTexts, schoolZone, shortMomentOf, t, timeOf } from "./text.js";
 
 const STORED_REQUESTS = "slotlock.pending";
 const POLL_MS = 5000;
@@ -166,7 +166,7 @@ export function leaveQueue(slotId) {
 export function reason(result) {
   const { code, message, fields, limit } = result;
   if (fields?.length) return problemTexts(fields);
-  const until = result.until && shortMomentOf(result.until, deviceZone);
+  const until = result.until && shortMomentOf(result.until, schoolZone);
   return t(`refusal.${code}`, { ...result, until, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));
 }
 

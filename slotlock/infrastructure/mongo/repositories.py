@@ -104,7 +104,7 @@ class Repositories(AccountRepositories):
         self.announcements = AnnouncementRepository(database)
         self.write_probe = WriteProbe(database)
         backfills = (
-            self.users.backfill_search_words,
+            self.users.backfill_list_fields,
             self.list_field_backfill.backfill,
             self.resources.backfill,
             self.slot_writer.backfill_deadlines,

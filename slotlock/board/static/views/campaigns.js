@@ -2,18 +2,19 @@
 /** What is open and what opens when: the first page. */
 import { watchMine } from "../bookings.js";
 import { now } from "../clock.js";
-import { me, onSession } from "../client.js";
+import { me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice, zoneNote } from "../parts.js";
 import { audienceOf, isForMe, opening, opensText } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
-import { countdown, schoolZone, t } from "../text.js";
+import { countdown, hasZone, learnZone, schoolZone, t } from "../text.js";
 
 export function openCampaigns() {
   const live = new LiveCampaigns();
   const stopSession = onSession(() => live.load());
   const stopWatching = watchMine(() => {}, () => null);
   const timer = setInterval(redraw, 1000);
+  if (!hasZone) run("nextSlot").then(({ slots }) => learnZone(slots.nodes[0]), () => null);
 
   /** @param {any} campaign */
   function entry(campaign) {

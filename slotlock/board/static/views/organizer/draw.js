@@ -3,7 +3,7 @@
 import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, notice, section } from "../../parts.js";
-import { deviceZone, number, t } from "../../text.js";
+import { number, schoolZone, t } from "../../text.js";
 import { evidence } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions } from "./forms/actions.js";
@@ -15,6 +15,7 @@ const READ_DRAW_AGAIN_MS = 2000;
 
 /** @param {string} campaignId */
 export function openDraw(campaignId) {
+  const zone = schoolZone; // a form keeps its zone
   /** @type {any} */
   let data = null;
   let error = "";
@@ -50,13 +51,13 @@ export function openDraw(campaignId) {
   function edit() {
     const draw = data.draw?.state === "COLLECTING" ? data.draw : null;
     form = new Form("draw", {
-      wishesUntil: draw ? toLocal(draw.wishesUntil, deviceZone) : plusDays(toLocal(data.serverTime, deviceZone), 7),
+      wishesUntil: draw ? toLocal(draw.wishesUntil, zone) : plusDays(toLocal(data.serverTime, zone), 7),
       method: draw?.method ?? "ROUNDS",
       showsDemand: draw?.showsDemand ?? true,
-      leftoversOpenAt: toLocal(draw?.leftoversOpenAt, deviceZone),
+      leftoversOpenAt: toLocal(draw?.leftoversOpenAt, zone),
       joinsWaitlists: draw?.joinsWaitlists ?? true,
       seedSource: draw?.announcement.source ?? "",
-      seedAt: toLocal(draw?.announcement.at, deviceZone),
+      seedAt: toLocal(draw?.announcement.at, zone),
       reason: "",
     });
     redraw();
@@ -71,8 +72,8 @@ export function openDraw(campaignId) {
   async function save() {
     const current = /** @type {Form} */ (form);
     const saved = await current.send("configureDraw", () => {
-      const [leftoversOpenAt, seedAt] = ["leftoversOpenAt", "seedAt"].map((each) => current.text(each) && current.instant(each, deviceZone));
-      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", deviceZone), leftoversOpenAt, seedAt } };
+      const [leftoversOpenAt, seedAt] = ["leftoversOpenAt", "seedAt"].map((each) => current.text(each) && current.instant(each, zone));
+      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", zone), leftoversOpenAt, seedAt } };
     });
     if (!saved) return;
     close();
@@ -112,13 +113,13 @@ export function openDraw(campaignId) {
     const current = /** @type {Form} */ (form);
     return current.render(t(data.draw ? "draw.settings" : "draw.open"), [
       h("p", null, t("draw.openHelp")),
-      current.time("wishesUntil", deviceZone, { required: true }),
+      current.time("wishesUntil", zone, { required: true }),
       current.select("method", ["ROUNDS", "SERIAL"].map((each) => [each, current.label(each)])),
       current.check("showsDemand"),
       current.check("joinsWaitlists"),
-      current.time("leftoversOpenAt", deviceZone),
+      current.time("leftoversOpenAt", zone),
       current.field("seedSource", { maxlength: 500, autocomplete: "off" }),
-      current.time("seedAt", deviceZone),
+      current.time("seedAt", zone),
       data.draw && data.draw.state !== "COLLECTING" && current.field("reason", { maxlength: 500 }),
     ], { onsubmit: save, oncancel: close });
   }
@@ -130,7 +131,7 @@ export function openDraw(campaignId) {
       actions.problem("run"),
     ];
     return seedForm.render(t("draw.run"), [
-      h("p", null, t("draw.runHelp", { source, time: whenOf(at, deviceZone) })),
+      h("p", null, t("draw.runHelp", { source, time: whenOf(at, zone) })),
       seedForm.field("seed", { maxlength: 500, autocomplete: "off" }),
     ], { submit: t("draw.run"), onsubmit: runDraw });
   }
@@ -146,14 +147,14 @@ export function openDraw(campaignId) {
         draw.acts.map((/** @type {any} */ each) => h(
           "li",
           null,
-          `${whenOf(each.at, deviceZone)}: ${t(`draw.state.${each.state}`)}`,
+          `${whenOf(each.at, zone)}: ${t(`draw.state.${each.state}`)}`,
           each.by && ` · ${each.by.name}`,
           each.reason && ` · ${each.reason}`,
         )),
       ),
       draw.root && evidence(draw),
       draw.state === "COLLECTING" && [
-        h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, deviceZone) })),
+        h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, zone) })),
         h(
           "div",
           { class: "row" },
