@@ -81,7 +81,8 @@ async def test_the_first_page_says_when_a_campaign_opens(board: Board) -> None:
     assert await other.row(page).count() == 2
     # Without a zone of the site, its first page has that of the course that is next.
     at = datetime.now(UTC) + timedelta(minutes=5)
-    times = {"startTime": at.isoformat(), "endTime": (at + timedelta(hours=1)).isoformat()}
+    end = at + timedelta(hours=1)
+    times: dict[str, Any] = {"startTime": at.isoformat(), "endTime": end.isoformat()}
     await board.course(timeZone="America/Bogota", **times)
     await page.goto(f"{board.app.url}/board#/")
     await shown(page, "your device is 10 hours and 45 minutes ahead").wait_for()
