@@ -76,6 +76,11 @@ function barred() {
   return { title: () => t("tab.organizer"), render };
 }
 
+/** Say that an address leads nowhere. @returns {View} */
+function nowhere() {
+  return { title: () => t("nav"), render: () => [failure("CAMPAIGN_NOT_FOUND", show)] };
+}
+
 /** Return the address of the view, its name, and the part that it shows. Programs add signs to links, and escape others, also twice. */
 function addressed() {
   const [address] = /** @type {RegExpExecArray} */ (/^[\w/-]*/.exec(
@@ -91,7 +96,7 @@ function addressed() {
 /** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
 async function load(name) {
   if (Object.hasOwn(LATER, name)) return LATER[name]();
-  if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : openCampaigns;
+  if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : nowhere;
   const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
   return views[name];
 }

@@ -11,7 +11,7 @@ import { tellNews } from "./news.js";
 import { say } from "./page.js";
 import { notePlaces, placesFor } from "./people.js";
 import { tab } from "./storage.js";
-import { deviceZone, errorText, listOf, ordinal, problemTexts, sentences, shortMomentOf, t, timeOf } from "./text.js";
+import { errorText, listOf, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, t, timeOf } from "./text.js";
 
 const STORED_REQUESTS = "slotlock.pending";
 const POLL_MS = 5000;
@@ -219,7 +219,7 @@ export function reason(result) {
   ]);
   if (people?.length === 1) return theirReason(people[0], result);
   if (fields?.length) return problemTexts(fields);
-  const until = result.until && shortMomentOf(result.until, deviceZone);
+  const until = result.until && shortMomentOf(result.until, schoolZone);
   return t(`refusal.${code}`, { ...result, until, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));
 }
 

@@ -106,7 +106,7 @@ class Repositories(AccountRepositories):
         self.site_values = SiteRepository(database)
         self.write_probe = WriteProbe(database)
         backfills = (
-            self.users.backfill_search_words,
+            self.users.backfill_list_fields,
             self.list_field_backfill.backfill,
             self.resources.backfill,
             self.slot_writer.backfill_deadlines,

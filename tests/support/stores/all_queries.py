@@ -440,7 +440,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert banned is not None
     assert await repositories.bans.find_banned_since(now - timedelta(minutes=1), 10)
     assert await repositories.bans.unban(banned, user.id, now)
-    await users.backfill_search_words()
+    await users.backfill_list_fields()
 
 
 async def run_privacy_queries(database: Database) -> None:

@@ -2,13 +2,13 @@
 /** What is open and what opens when: the first page. */
 import { watchMine } from "../bookings.js";
 import { now } from "../clock.js";
-import { me, onSession } from "../client.js";
+import { me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice, zoneNote } from "../parts.js";
 import { readPeople, shows } from "../people.js";
 import { audienceOf, drawOf, isForMe, opening, opensText } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
-import { countdown, schoolZone, t } from "../text.js";
+import { countdown, hasZone, learnZone, schoolZone, t } from "../text.js";
 
 /** Somebody may have been invited to a team meanwhile. */
 const YOUNG_INVITATIONS_MS = 20_000;
@@ -21,6 +21,7 @@ export function openCampaigns() {
   const draws = new Map();
   readPeople(YOUNG_INVITATIONS_MS);
   const timer = setInterval(redraw, 1000);
+  if (!hasZone) run("nextSlot").then(({ slots }) => learnZone(slots.nodes[0]), () => null);
 
   /** @param {any} campaign */
   function lotOf({ id, admission }) {

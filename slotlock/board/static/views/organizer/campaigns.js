@@ -6,7 +6,7 @@ import { me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { LiveCampaigns } from "../../store.js";
-import { deviceZone, t } from "../../text.js";
+import { deviceZone, schoolZone, t } from "../../text.js";
 import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { openHolidays } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
@@ -39,7 +39,7 @@ export function openOrganizer(part) {
   function entry(campaign) {
     const name = whose(campaign.name);
     // As on the page of the campaign: the zone of its first course.
-    const zone = counts.get(campaign.id)?.zone ?? deviceZone;
+    const zone = counts.get(campaign.id)?.zone ?? schoolZone;
     return h(
       "li",
       { "data-key": campaign.id },
@@ -95,7 +95,7 @@ export function openOrganizer(part) {
 }
 
 function openNewCampaign() {
-  const form = campaignForm(null, deviceZone).keep();
+  const form = campaignForm(null, schoolZone).keep();
   form.focusFirst();
 
   async function submit() {
