@@ -200,7 +200,7 @@ def list_name(name: str, family_name: str | None) -> str:
 
 def to_sort_name(name: str, family_name: str | None, login_name: str) -> str:
     """Return a text, unique as the login name, that orders lists as rosters are ordered."""
-    return f"{fold(list_name(name, family_name))[:MAX_SORTED_LENGTH]}\0{login_name}"
+    return f"{fold(list_name(name, family_name))[:MAX_SORTED_LENGTH]}\t{login_name}"
 
 
 def normalize_locale(tag: str) -> str:

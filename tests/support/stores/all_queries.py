@@ -684,3 +684,5 @@ async def run_all_queries(database: Database) -> None:
     await run_outbox_queries(repositories, ids)
     await run_webhook_queries(repositories)
     await run_privacy_queries(database)
+    await repositories.site_values.update({"name": "School"}, ADA, utc_now())
+    await repositories.site_values.find()
