@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import shutil
+import ssl
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,8 @@ if MEMORY.exists() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
 
 # Every client would load the CA certificates, which takes 18 ms. No test uses TLS.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
+# So does each client of mail servers.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 
 @pytest.hookimpl(wrapper=True)

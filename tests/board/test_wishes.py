@@ -1,25 +1,285 @@
 """A draw in a browser: wishes by keyboard alone, and the organizer's steps up to the result."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import BrowserContext, Page, Route, expect
 
-from tests.support.board.pages import Board, asks_for, shown
+from tests.support.board.pages import Board, Course, asks_for, shown
+from tests.support.clients.campaigns import (
+    CLOSE,
+    PUBLISH,
+    RUN,
+    SET_WISHES,
+    create_campaign,
+    until_draw,
+)
 from tests.support.clients.client import hours_from_now
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CONFIGURE = """mutation($input: ConfigureDrawInput!) { configureDraw(input: $input) {
   __typename } }"""
-MY_WISHES = "query($id: ID!) { myWishes(campaignId: $id) { userIds ranked { slotId } } }"
+OWN_WISHES = "query($id: ID!) { myWishes(campaignId: $id) { userIds ranked { slotId } } }"
 
 
 async def press(page: Page, name: str) -> None:
     """Press a button by the keyboard."""
     await page.get_by_role("button", name=name, exact=True).focus()
     await page.keyboard.press("Enter")
+
+
+async def note_reads(context: BrowserContext, operation: str) -> None:
+    """Let pages note when they ask for an operation, by their clock, which is installed."""
+    await context.add_init_script(f"""const send = fetch; globalThis.reads = [];
+      fetch = (url, options) => {{
+        if (options?.body?.includes('"board/{operation}/')) reads.push(performance.now());
+        return send(url, options);
+      }};""")
+
+
+async def ms_to_next_read(page: Page, operation: str) -> float:
+    """Let time pass until the page asks again, and return how long that was, and some more."""
+    count = await page.evaluate("reads.length")
+    async with page.expect_response(lambda each: asks_for(each.request, operation)):
+        while await page.evaluate("reads.length") == count:
+            await page.clock.run_for(500)
+    await page.evaluate("1")
+    return float(await page.evaluate("reads.at(-1) - reads.at(-2)"))
+
+
+async def drawn_course(board: Board, **settings: Any) -> Course:
+    """Open a draw of a campaign with Chess, of one place, and Judo of three, one for each user."""
+    campaign_id = await create_campaign(
+        board.organizer, opensAt=hours_from_now(30), closesAt=hours_from_now(999), maxBookings=1
+    )
+    times = {"startTime": hours_from_now(80), "endTime": hours_from_now(81)}
+    slot = {"campaignId": campaign_id, **times}
+    slot_id = await board.organizer.add_slot(**slot, title="Chess", capacity=1)
+    await board.organizer.add_slot(**slot, title="Judo", capacity=3)
+    until = {"campaignId": campaign_id, "wishesUntil": hours_from_now(49), **settings}
+    await board.organizer.execute(CONFIGURE, input=until)
+    return Course(campaign_id, slot_id)
+
+
+async def close(board: Board, course: Course) -> None:
+    """Close the wishes, and wait until they are fixed."""
+    await board.organizer.execute(CLOSE, id=course.campaign_id)
+    await until_draw(board.organizer, course.campaign_id, "root")
+
+
+async def publish(board: Board, course: Course) -> None:
+    """Draw, publish, and wait until the places are booked."""
+    await board.organizer.execute(RUN, id=course.campaign_id)
+    await board.organizer.execute(PUBLISH, id=course.campaign_id)
+    await until_draw(board.organizer, course.campaign_id, "isWritten")
+
+
+async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Board) -> None:
+    student = await board.student()
+    course = await drawn_course(
+        board, leftoversOpenAt=hours_from_now(72), recordFor="EVERYBODY", seedAt=hours_from_now(50),
+        seedSource="Lottery numbers, ascending",
+    )  # fmt: skip
+    campaign, wishes = f"#/campaign/{course.campaign_id}", f"#/wishes/{course.campaign_id}"
+    page = await board.open(await board.context(student, viewport={"width": 360, "height": 640}))
+
+    async def show(address: str) -> str:
+        await page.goto(f"/board{address}")
+        await page.reload()
+        await page.wait_for_selector("main h1")
+        await page.wait_for_selector("main:not(:has(.bones))")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        return await page.locator("main").inner_text()
+
+    await show(campaign)
+    await shown(page, "2 days left").wait_for()
+    await expect(page.get_by_role("link", name="Rank your wishes")).to_have_class("btn")
+    await expect(course.row(page)).to_contain_text("1 place, drawn by lot")
+    assert "pens" not in await page.locator("main").inner_text()
+    await show("#/")
+    entry = page.get_by_role("listitem").filter(has=page.locator(f'[href="{campaign}"]'))
+    await expect(entry).to_contain_text("2 days left")
+    await expect(entry.get_by_role("link", name="Rank your wishes")).to_have_attribute(
+        "href", wishes
+    )
+    text = await show(wishes)
+    for sentence in ("Round 1: in turn", "A further wish never hurts.", "Lottery numbers"):
+        assert sentence in text, sentence
+    for sentence in ("Everybody can check the result.", "It is best to rank all courses."):
+        assert sentence in text, sentence
+    assert "Round 2" not in text
+
+    await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
+    await board.organizer.book_slot(course.slot_id, userId=await student.fetch_user_id())
+    await close(board, course)
+    for address in (campaign, "#/"):
+        await show(address)
+        await shown(page, "The wishes are final. The draw is from").wait_for()
+        await page.get_by_role("link", name="How your list counts").wait_for()
+    text = await show(wishes)
+    assert "You had a place there before." in text
+    assert "Check number" not in text
+    await page.get_by_text("For those who check").click()
+    await shown(page, "Your check number").wait_for()
+    await shown(page, await student.fetch_user_id()).wait_for()
+
+
+async def test_a_result_stands_before_what_is_left_and_nobody_waits_for_full_courses(
+    board: Board,
+) -> None:
+    student, other = await board.student(), await board.student("Noa")
+    course = await drawn_course(board, leftoversOpenAt=hours_from_now(72))
+    for each in (student, other):
+        await each.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
+    await close(board, course)
+    context = await board.context(student)
+    home, page, wishes = [
+        await board.open(context, address)
+        for address in ("#/", course.address, f"#/wishes/{course.campaign_id}")
+    ]
+    await shown(wishes, "Takes part in the draw.").wait_for()
+    await publish(board, course)
+    await page.get_by_text("Still free: 3 places in 1 course, from").wait_for()  # by an event
+    await expect(course.row(page)).to_contain_text(re.compile("Full|Yours"))
+    await page.get_by_role("link", name="Your result").wait_for()
+    await home.reload()
+    await home.get_by_text("Still free: 3 places in 1 course, from").wait_for()
+    await wishes.reload()
+    await wishes.get_by_text("Lottery number").wait_for()
+    await wishes.get_by_text("Still free: 3 places in 1 course, from").wait_for()
+    rows = wishes.get_by_role("region", name="Your result").get_by_role("listitem")
+    got = await rows.inner_text()
+    assert "You have a place." in got or "the last place went to number 1." in got
+
+
+async def test_a_result_without_anything_left_says_so(board: Board) -> None:
+    student, course = await board.student(), await board.course(capacity=1, opens_in_s=3600)
+    settings = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(2)}
+    await board.organizer.execute(
+        CONFIGURE, input={**settings, "leftoversOpenAt": hours_from_now(9)}
+    )
+    await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
+    await close(board, course)
+    await publish(board, course)
+    context = await board.context(student)
+    for address in (course.address, "#/", f"#/wishes/{course.campaign_id}"):
+        page = await board.open(context, address)
+        await page.get_by_text("No places are left.").wait_for()
+        assert await page.get_by_role("timer").count() == 0
+
+
+async def test_a_wish_that_is_added_has_the_focus_and_nothing_moves_under_a_finger(
+    board: Board,
+) -> None:
+    student, course = await board.student(), await board.course()
+    for number in range(12):
+        await board.organizer.add_slot(campaignId=course.campaign_id, title=f"Course {number}")
+    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(1)}
+    await board.organizer.execute(CONFIGURE, input=until)
+    context = await board.context(student, viewport={"width": 360, "height": 640}, has_touch=True)
+    page = await board.open(context, f"#/wishes/{course.campaign_id}")
+    await shown(page, "Choose at least 10 courses").wait_for()
+    last = page.get_by_role("button", name="Add: Course 9")
+    await last.scroll_into_view_if_needed()
+    await page.evaluate("document.documentElement.style.overflowAnchor = 'none'")  # as in Safari
+    near = page.get_by_role("button", name="Add: Course 8")
+    top = "element => element.getBoundingClientRect().top"
+    before = await near.evaluate(top)
+    await last.tap()
+    await expect(page.locator(":focus")).to_have_accessible_name("1. Course 9")
+    assert abs(await near.evaluate(top) - before) < 2
+    await press(page, "Add: Course 8")
+    await expect(page.locator(":focus")).to_have_accessible_name("2. Course 8")
+    await expect(page.locator(":focus")).to_be_in_viewport()
+
+
+async def test_a_read_that_began_before_a_change_does_not_undo_it(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(1)}
+    await board.organizer.execute(CONFIGURE, input=until)
+    context = await board.context(student)
+    await context.clock.install()
+    page = await board.open(context, f"#/wishes/{course.campaign_id}")
+    add = page.get_by_role("button", name="Add: Chess")
+    await add.wait_for()
+    is_read, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def hold_read(route: Route) -> None:
+        if not asks_for(route.request, "wishes"):
+            await route.fallback()
+            return
+        response = await route.fetch()
+        is_read.set()
+        await goes_on.wait()
+        await route.fulfill(response=response)
+
+    await page.route("**/graphql", hold_read)
+    while not is_read.is_set():
+        await page.clock.run_for(500)
+    await press(page, "Add: Chess")
+    await page.clock.run_for(1_000)
+    await shown(page, "Your wishes are saved.").wait_for()
+    async with page.expect_response(lambda each: asks_for(each.request, "wishes")):
+        goes_on.set()
+    await page.evaluate("1")
+    await page.clock.run_for(1_000)
+    await expect(page.locator("ol.list li")).to_contain_text(["1. Chess"])
+
+
+@pytest.mark.parametrize("view", ["wishes", "campaign"])
+async def test_a_page_reads_a_draw_each_minute_one_request_at_a_time_and_often_while_it_moves(
+    board: Board, view: str
+) -> None:
+    student, course = await board.student(), await board.course()
+    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(1)}
+    await board.organizer.execute(CONFIGURE, input=until)
+    context = await board.context(student)
+    await context.clock.install()
+    operation = "wishes" if view == "wishes" else "drawState"
+    await note_reads(context, operation)
+    moves, goes_on = False, asyncio.Event()
+    goes_on.set()
+
+    async def answer(route: Route) -> None:
+        if not asks_for(route.request, operation):
+            await route.fallback()
+            return
+        response = await route.fetch()
+        document = await response.json()
+        found = document["data"]["draws"][0] if view == "wishes" else document["data"]["draw"]
+        if moves:
+            found |= {"state": "CLOSED", "root": None}
+        await goes_on.wait()
+        await route.fulfill(json=document)
+
+    await context.route("**/graphql", answer)
+    page = await board.open(context, f"#/{view}/{course.campaign_id}")
+    await page.get_by_text("Wishes until").first.wait_for()
+
+    await ms_to_next_read(page, operation)
+    assert 40_000 <= await ms_to_next_read(page, operation) <= 90_000
+    moves = True
+    await ms_to_next_read(page, operation)
+    assert 3_000 <= await ms_to_next_read(page, operation) < 30_000
+    goes_on.clear()
+    count = await page.evaluate("reads.length")
+    await page.clock.run_for(14_000)
+    assert await page.evaluate("reads.length") == count + 1
+    goes_on.set()
+    await context.unroute_all(behavior="ignoreErrors")
+
+
+async def test_a_page_learns_at_the_deadline_that_the_wishes_are_closed(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(8 / 3600)}
+    await board.organizer.execute(CONFIGURE, input=until)
+    await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
+    page = await board.open(await board.context(student), f"#/wishes/{course.campaign_id}")
+    await shown(page, "Wishes until").first.wait_for()
+    await shown(page, "Takes part in the draw.").wait_for(timeout=38_000)  # not after a minute
 
 
 async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board: Board) -> None:
@@ -58,18 +318,20 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await organizing.get_by_role("group", name="Publish the result").wait_for()
     await press(organizing, "Publish the result")
     await shown(organizing, "All places are booked").wait_for()
+    await page.reload()
     await shown(page, "You have a place, from round 1.").wait_for()
     await shown(page, "You have a place, from round 2.").wait_for()
+    await page.get_by_text("For those who check").click()
     async with page.expect_download() as download:
         await press(page, "Save the record")
     assert (await download.value).suggested_filename.endswith("record.json")
-    await page.get_by_role("link", name="See what is left").click()
-    await page.get_by_role("link", name="Your wishes and their result").click()
-    await shown(page, "You have a place, from round 1.").wait_for()
     await board.organizer.execute(CONFIGURE, input={**until, "reason": "Places are left."})
-    await shown(page, "You have no wishes here.").wait_for()
-    former = page.get_by_role("region", name="The result of the draw before")
-    await expect(former.get_by_role("listitem")).to_contain_text(["from round 1", "from round 2"])
+    await page.reload()
+    await shown(page, "It is best to rank all courses.").wait_for()
+    former = page.get_by_role("region", name="Draw of")
+    rows = former.locator("ol").get_by_role("listitem")
+    await expect(rows).to_contain_text(["from round 1", "from round 2"])
+    await former.get_by_text("For those who check").click()
     async with page.expect_download() as download:
         await press(page, "Save the record")
 
@@ -101,7 +363,7 @@ async def test_a_list_that_is_slow_to_save_does_not_replace_the_next(board: Boar
     goes_on.set()
     await shown(page, "Your wishes are saved.").wait_for()
     assert len(lists) == 2
-    assert await student.execute(MY_WISHES, id=course.campaign_id) is None
+    assert await student.execute(OWN_WISHES, id=course.campaign_id) is None
 
 
 async def test_a_team_wishes_together_in_place_of_one_member(board: Board) -> None:
@@ -117,5 +379,5 @@ async def test_a_team_wishes_together_in_place_of_one_member(board: Board) -> No
         async with page.expect_response(lambda each: asks_for(each.request, "setWishes")):
             await page.get_by_label("For whom").select_option(choice)
         await shown(page, "Your wishes are saved.").wait_for()
-        saved = await student.execute(MY_WISHES, id=course.campaign_id)
+        saved = await student.execute(OWN_WISHES, id=course.campaign_id)
         assert (len(saved["userIds"]), len(saved["ranked"])) == (count, 1)

@@ -118,8 +118,9 @@ class LiveList {
 
   /** Replace one item, or remove it. @param {string} id @param {any} item */
   put(id, item) {
-    const others = (this.items ?? []).filter((each) => each.id !== id);
-    this.items = item ? [...others, item] : others;
+    const known = this.items?.find((each) => each.id === id);
+    const others = (this.items ?? []).filter((each) => each !== known);
+    this.items = item ? [...others, { ...known, ...item }] : others;
   }
 
   /**

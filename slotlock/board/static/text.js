@@ -157,6 +157,13 @@ export function shortMomentOf(at, zone) {
   return moment(shortDayOf(at, zone), timeOf(at, zone));
 }
 
+/** Return a short day with its time, as Mon 5 May, 15:00; with the year if it is another one. @param {string} at @param {string} zone */
+export function shortWhenOf(at, zone) {
+  const date = new Date(at);
+  const year = date.getFullYear() === new Date(now()).getFullYear() ? {} : { year: /** @type {const} */ ("numeric") };
+  return moment(timeFormat(zone, { weekday: "short", day: "numeric", month: "short", ...year }).format(date), timeOf(date, zone));
+}
+
 /** Return a short day and time, as Mon 15:00. @param {string | Date} at @param {string} zone */
 export function shortOf(at, zone) {
   return `${weekdayOf(at, zone)} ${timeOf(at, zone)}`;
@@ -242,8 +249,16 @@ export function ordinal(value) {
 /** The zone of the browser. */
 export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The zone of the site, where it has one: of a place on the earth. */
-export const schoolZone = site.timeZone && site.timeZone !== "UTC" ? site.timeZone : deviceZone;
+/** Whether the site has a zone: of a place on the earth. */
+export const hasZone = Boolean(site.timeZone && site.timeZone !== "UTC");
+
+/** The zone of times that are about no course: that of the site, or else of its courses. */
+export let schoolZone = hasZone ? site.timeZone : deviceZone;
+
+/** Use the zone of a course, unless the site has one. @param {any} slot or nothing */
+export function learnZone(slot) {
+  if (!hasZone && slot) schoolZone = slot.timeZone;
+}
 
 /** Return the name of a zone, as Central European Time; one without a name stays as it is. @param {string} zone */
 export function zoneName(zone) {

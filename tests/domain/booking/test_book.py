@@ -53,7 +53,7 @@ def test_the_last_place_goes_to_the_first_request() -> None:
 
 
 @pytest.mark.parametrize("by", [None, "eve"])
-def test_a_user_has_one_place_in_a_slot_whoever_books_it(by: str | None) -> None:
+def test_a_user_has_one_place_in_a_slot_by_any_booker(by: str | None) -> None:
     one, (booking,) = book_users(build_slot(5), "ada")
     again = booking_request("ada", organizer=by)
     assert decide(book, one, again, NOW) == (one, AlreadyBooked(one.id, booking))

@@ -233,6 +233,31 @@ def test_an_expired_hold_cannot_be_extended_or_cancelled(rule: BookingRule[..., 
     assert rule.ended_outcome(now.change.ended[0]) == expired
 
 
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("rule", [confirm, extend, cancel])
+def test_an_expired_hold_can_be_neither_confirmed_nor_extended_nor_cancelled(
+    rule: BookingRule[[], object], started: bool
+) -> None:
+    full, hold = held()
+    if started:
+        full = with_facts(full, start=NOW)
+    ended = expire_and_promote(full, minutes_from_now(5))
+    _, outcome = decide(rule, ended, change_request(hold), minutes_from_now(5))
+    assert isinstance(outcome, HoldExpired)
+
+
+def test_a_booking_ended_with_its_slot_and_cannot_be_changed_any_more() -> None:
+    for hold in (True, False):
+        full, booking = book_place(build_slot(), booking_request("ada", hold=hold))
+        off, other = with_facts(full, status=SlotStatus.CANCELLED), build_slot(id="other")
+        command, start = change_request(booking), off.slot.start
+        assert decide(cancel, off, command, start) == (off, BookingCancelled(off.id, booking))
+        assert decide(extend, off, command, NOW) == (off, SlotCancelled(off.id))
+        for new in (other, off):
+            refused = (off, new, SlotCancelled(off.id))
+            assert decide_move(off, new, command, booking_request("ada"), NOW) == refused
+
+
 def test_the_place_of_a_cancelled_booking_is_free_at_once() -> None:
     full, (booking,) = book_users(build_slot(), "ada")
     after, outcome = decide(cancel, full, change_request(booking), NOW)
@@ -280,12 +305,15 @@ def test_the_cutoff_applies_from_its_exact_time() -> None:
     assert decide(cancel, full, change_request(booking), cutoff)[1] == CutoffPassed(full.id, cutoff)
 
 
-def test_a_hold_can_be_cancelled_after_the_cutoff() -> None:
+def test_a_hold_can_be_cancelled_after_the_cutoff_and_after_an_earlier_start() -> None:
     late = build_slot(cancel_cutoff_minutes=30).slot.start - timedelta(minutes=10)
     full, hold = book_place(
         build_slot(cancel_cutoff_minutes=30), booking_request("ada", hold=True), late
     )
-    assert isinstance(decide(cancel, full, change_request(hold), late)[1], BookingCancelled)
+    for state in (full, with_facts(full, start=late)):
+        after, outcome = decide(cancel, state, change_request(hold), late)
+        assert isinstance(outcome, BookingCancelled)
+        assert after.change.ended[0].history[-1].overridden_limits == ()
 
 
 def test_a_move_of_an_unknown_booking_changes_nothing() -> None:

@@ -110,9 +110,10 @@ def test_a_moved_hold_stays_a_hold_and_is_not_extended() -> None:
     old, hold = book_place(
         build_slot(hold_minutes=5), booking_request("ada", hold=True), minutes_from_now(-4)
     )
-    _, _, new = moved(old, there(hold_minutes=60), change_request(hold))
-    assert new.status is BookingStatus.HELD
-    assert new.held_until == hold.held_until == minutes_from_now(1)
+    for state in (old, with_facts(old, start=NOW)):  # also after an earlier start
+        _, _, new = moved(state, there(hold_minutes=60), change_request(hold))
+        assert new.status is BookingStatus.HELD
+        assert new.held_until == hold.held_until == minutes_from_now(1)
 
 
 def test_a_moved_hold_expires_when_its_new_slot_starts_at_the_latest() -> None:

@@ -141,6 +141,7 @@ def test_holds_in_a_cancelled_slot_do_not_expire() -> None:
     full, _ = held()
     off = with_facts(full, status=SlotStatus.CANCELLED)
     assert expire_and_promote(off, LATER) == off
+    assert due(off, LATER) is None
 
 
 def test_a_waiting_user_with_another_booking_of_the_choice_group_leaves_the_waiting_list() -> None:
@@ -213,7 +214,7 @@ def test_reading_never_promotes() -> None:
     seen = as_of(with_waitlist(full, "ben"), LATER)
     assert seen.bookings == ()
     assert [waiting.user_id for waiting in seen.waitlist] == ["ben"]
-    assert seen.remaining == 1  # one of the two is as good as theirs
+    assert seen.remaining == 1  # one of the two is as good as taken
 
 
 def test_readers_see_no_more_promised_places_than_free_places() -> None:

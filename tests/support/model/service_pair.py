@@ -25,6 +25,7 @@ from slotlock.services.container import Services
 from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
+from tests.support.stores.empty_database import build_indexes, forget_indexes
 
 MEMBER_COUNT = 5
 CLEARED_COLLECTIONS = (
@@ -42,10 +43,6 @@ CLEARED_COLLECTIONS = (
     "idempotency_records",
     "teams",
 )
-
-
-# The databases whose indexes this process has built: to find none missing takes 20 ms.
-_indexed: set[str] = set()
 
 
 @dataclass
@@ -159,7 +156,7 @@ def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePa
         stack = AsyncExitStack()
         database = client.get_default_database()
         client.drop_database(database.name)
-        _indexed.discard(url)
+        forget_indexes(url)
         try:
             services = [
                 runner.run(open_services(stack, url, servers.redis_url, clock)) for _ in range(2)
@@ -189,10 +186,7 @@ async def open_services(
     exit_stack.push_async_callback(pipeline.close)
     services = Services(database, redis, pipeline, AdmissionQueue(pipeline), clock)
     services.slot_writer = PausableSlotWriter(database)
-    known_url = same_database_url or mongo_url
-    if known_url not in _indexed:
-        await services.indexes.build_missing()
-        _indexed.add(known_url)
+    await build_indexes(same_database_url or mongo_url, services.indexes)
     await services.locks.start()
     exit_stack.push_async_callback(services.locks.stop)
     return services

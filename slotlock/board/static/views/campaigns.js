@@ -2,18 +2,35 @@
 /** What is open and what opens when: the first page. */
 import { watchMine } from "../bookings.js";
 import { now } from "../clock.js";
-import { me, onSession } from "../client.js";
+import { me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice, zoneNote } from "../parts.js";
-import { audienceOf, isForMe, opening, opensText } from "../slotstate.js";
+import { readPeople, shows } from "../people.js";
+import { audienceOf, drawOf, isForMe, opening, opensText } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
-import { countdown, schoolZone, t } from "../text.js";
+import { countdown, hasZone, learnZone, schoolZone, t } from "../text.js";
+
+/** Somebody may have been invited to a team meanwhile. */
+const YOUNG_INVITATIONS_MS = 20_000;
 
 export function openCampaigns() {
   const live = new LiveCampaigns();
   const stopSession = onSession(() => live.load());
   const stopWatching = watchMine(() => {}, () => null);
+  /** The draws of campaigns by id, each with the admission at its last read. @type {Map<string, any>} */
+  const draws = new Map();
+  readPeople(YOUNG_INVITATIONS_MS);
   const timer = setInterval(redraw, 1000);
+  if (!hasZone) run("nextSlot").then(({ slots }) => learnZone(slots.nodes[0]), () => null);
+
+  /** @param {any} campaign */
+  function lotOf({ id, admission }) {
+    const known = draws.get(id) ?? drawOf(id);
+    draws.set(id, known);
+    if (known.admission !== admission) known.again();
+    known.admission = admission;
+    return known;
+  }
 
   /** @param {any} campaign */
   function entry(campaign) {
@@ -26,6 +43,9 @@ export function openCampaigns() {
       const isOpen = closesAt > now();
       tag = h("span", { class: isOpen ? "tag yours" : "tag over" }, t(isOpen ? "open.now" : "open.over"));
       when = isOpen ? t("open.until", { time: opening(closesAt, schoolZone) }) : "";
+    }
+    if (campaign.admission === "DRAW" || (campaign.hasMyWishes && leftMs > 0)) {
+      [when, tag] = lotOf(campaign).entry(campaign, opening(opensAt, schoolZone)) || [when, tag];
     }
     const isOwn = me?.role === "MEMBER" && isForMe(campaign); // then its groups are no news
     const groups = isOwn ? "" : audienceOf(campaign);
@@ -50,6 +70,7 @@ export function openCampaigns() {
       return [
         h("div", { class: "top" }, h("h1", null, t("campaigns.title")), freshness(live.state)),
         !me && notice("", "person", t("campaigns.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin"))),
+        shows.invited?.(),
         live.error && !live.items
           ? failure(live.error, () => live.load())
           : live.items
@@ -64,6 +85,7 @@ export function openCampaigns() {
       stopSession();
       stopWatching();
       clearInterval(timer);
+      for (const draw of draws.values()) draw.stop();
     },
   };
 }
@@ -71,5 +93,5 @@ export function openCampaigns() {
 /** Return the order of a campaign: open ones, those that open, then those that are over. @param {any} campaign */
 function rank(campaign) {
   if (Date.parse(campaign.closesAt) < now()) return 2;
-  return Date.parse(campaign.opensAt) > now() ? 1 : 0;
+  return Date.parse(campaign.opensAt) > now() && campaign.admission !== "DRAW" ? 1 : 0;
 }

@@ -8,10 +8,10 @@ import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
 import { bones, checkbox, dashes, failure, freshness, icon, notice, searchField, section, zoneNote } from "../parts.js";
 import { byDay, slotRow } from "../rows.js";
-import { freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
+import { drawOf, freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
 import { LiveSlots, readAll } from "../store.js";
-import { countdown, dayOf, durationOf, number, schoolZone, t } from "../text.js";
+import { countdown, dayOf, durationOf, learnZone, number, schoolZone, t } from "../text.js";
 
 /** After the opening, reads are spread over this time; bookings never. */
 const READS_SPREAD_MS = 3000;
@@ -55,6 +55,8 @@ export function openSlots(part) {
     redraw();
   }
 
+  /** The draw of the campaign, if it has one. @type {ReturnType<typeof drawOf> | undefined} */
+  let byLot;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let again;
   async function load() {
@@ -63,6 +65,8 @@ export function openSlots(part) {
       ({ campaign } = await run("campaign", { id: campaignId }));
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
       if (Date.parse(campaign?.opensAt) < now()) readCancelled(); // nobody has one before
+      if (byLot) byLot.again();
+      else if (!live.isLeft && (isByLot() || campaign?.hasMyWishes)) byLot = drawOf(campaignId);
     } catch (caught) {
       error = codeOf(caught);
       if (!campaign) again = setTimeout(load, READS_SPREAD_MS * (0.5 + Math.random()));
@@ -73,10 +77,14 @@ export function openSlots(part) {
   const stopReading = onMissed(load);
   const endChanges = subscribe("watchCampaigns", {}, ({ campaignChanges: change }) => {
     if (change.campaignId !== campaignId) return;
-    if (change.campaign) campaign = { ...campaign, ...change.campaign };
+    // All pages learn of a result at once.
+    if (change.campaign && change.campaign.admission !== campaign?.admission) again = setTimeout(load, Math.random() * READS_SPREAD_MS);
+    else if (change.campaign) campaign = { ...campaign, ...change.campaign };
     else load();
     redraw();
   });
+  /** Whether the places are drawn, so that nobody books at the opening. */
+  const isByLot = () => campaign?.admission === "DRAW";
 
   /** Whether the person was here at the opening: then a panel with the places stays where the countdown was. */
   let wasThere = false;
@@ -99,11 +107,11 @@ export function openSlots(part) {
   // Countdowns and deadlines go on by the second, and nothing else asks for a frame then.
   const timer = setInterval(() => {
     const opensAt = Date.parse(campaign?.opensAt ?? "");
-    const isRunning = opensAt > now();
+    const isRunning = opensAt > now() && !isByLot();
     const leftS = Math.ceil((opensAt - now()) / 1000);
     if (isRunning && SPOKEN_S.includes(leftS)) say(t("open.in", { time: durationOf(leftS / 60) }));
     if (isRunning) isOpened = false;
-    else if (!isOpened && campaign) {
+    else if (!isOpened && campaign && !isByLot()) {
       isOpened = true;
       if (wasThere) say(t("open.now"));
       if (now() - opensAt < 5 * MINUTE * 1000) setTimeout(() => live.load(), Math.random() * READS_SPREAD_MS);
@@ -130,23 +138,24 @@ export function openSlots(part) {
     if (error && !campaign) return [failure(error, load)];
     if (!campaign) return [bones(6)];
     const opensAt = Date.parse(campaign.opensAt);
-    const zone = live.items?.[0]?.timeZone ?? schoolZone;
+    learnZone(live.items?.[0]);
+    const zone = schoolZone;
+    const zones = new Set([zone, ...(live.items ?? []).map((each) => each.timeZone)]);
     return [
       h("div", { class: "top" }, h("h1", null, campaign.name), freshness(live.state), summary(opensAt, zone)),
-      zoneNote(zone),
+      [...zones].map(zoneNote),
       campaign.description && h("div", { class: "stack" }, markdown(campaign.description)),
-      drawNotice(),
-      opensAt > now() ? countdownPanel(opensAt, zone) : wasThere && openPanel(),
+      byLot?.panel(campaign, leftovers(), opensAt > now() ? opening(opensAt, schoolZone) : ""),
+      isByLot() ? null : opensAt > now() ? leftovers()?.length !== 0 && countdownPanel(opensAt, zone) : wasThere && openPanel(),
       filterRow(),
       slotLists(opensAt),
     ];
   }
 
-  /** Lead to the wishes of a draw, and later to their result. */
-  function drawNotice() {
-    const link = (/** @type {string} */ key) => h("a", { class: "btn", href: `#/wishes/${campaignId}` }, t(key));
-    if (campaign.admission === "DRAW") return notice("", "star", t("wishes.invite"), link("wishes.enter"));
-    return campaign.hasMyWishes && notice("", "star", t("wishes.invite"), link("wishes.result"));
+  /** How many places the courses have that a draw left over; null without a result, or while that is unknown. */
+  function leftovers() {
+    if (!byLot || isByLot() || !live.items) return null;
+    return live.items.map(freePlaces).filter(Boolean);
   }
 
   /** @param {number} opensAt @param {string} zone */
@@ -155,6 +164,7 @@ export function openSlots(part) {
     const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
     const limit = campaign.maxBookings;
     const count = me && limit ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
+    if (isByLot()) return mine > 0 && h("p", { class: "soft" }, count);
     return h("p", { class: "soft" }, opensAt > now() ? opensText(opensAt, zone) : closes, count && " · ", count);
   }
 
@@ -262,10 +272,10 @@ export function openSlots(part) {
       isOld: live.state === "old" && live.readAt > 0 && Date.now() - live.readAt > MINUTE * 1000,
       readAt: live.readAt,
       isForOthers: !isForMe(campaign),
+      isByLot: isByLot(),
     };
-    const leftMs = opensAt - now();
     const starred = stars();
-    const first = leftMs > 0 || wasThere ? live.items.filter((slot) => starred.has(slot.id) && isShown(slot)) : [];
+    const first = (opensAt > now() && !isByLot()) || wasThere ? live.items.filter((slot) => starred.has(slot.id) && isShown(slot)) : [];
     return h(
       "section",
       { class: "stack", "aria-label": campaign.name },
@@ -292,6 +302,7 @@ export function openSlots(part) {
       clearInterval(timer);
       clearTimeout(instant);
       clearTimeout(again);
+      byLot?.stop();
     },
   };
 }

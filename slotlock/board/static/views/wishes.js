@@ -2,31 +2,55 @@
 /** Wishes of a draw: ranking them with buttons, and later what became of each and why. */
 import { say, signInFirst } from "../page.js";
 import { codeOf, me, onSession, run } from "../client.js";
+import { drawText, follow, isCollecting, leftoversText, untilText } from "../draws.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
-import { opening } from "../slotstate.js";
+import { freePlaces, opening, stayUnder } from "../slotstate.js";
 import { readAll } from "../store.js";
-import { errorText, number, ordinal, problemTexts, schoolZone, shortMomentOf, t } from "../text.js";
+import { errorText, number, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, shortWhenOf, t } from "../text.js";
+import { now } from "../clock.js";
 
 const MOST = 50;
+/** With so many wishes almost nobody has nothing: the simulation of `docs/decisions/0064-draws.md`. */
+const ENOUGH = 10;
 /** How soon after the last change the list is sent. */
 const SEND_AFTER_MS = 600;
-const READ_WISHES_AGAIN_MS = 5000;
 /** The refusals of a drawn place whose own text needs values that only the refused request had. */
 const SAID_AS = { LIMIT_REACHED: "wishes.LIMIT", GROUP_FULL: "refusal.SLOT_FULL", TOO_MANY_NO_SHOWS: "wishes.TOO_MANY_NO_SHOWS" };
 
 /** Whether these are the same users. @param {string[]} some @param {string[]} others */
 const areSame = (some, others) => [...some].sort().join() === [...others].sort().join();
 
-/** What everybody may check of a draw whose wishes are closed. @param {any} draw */
-export const evidence = ({ recordId: id, root, seed }) => [
-  seed && h("p", { class: "text" }, t("wishes.seed", { seed: seed.text, source: seed.source })),
-  h("p", { class: "text small soft" }, t("wishes.root", { root })),
-  h("p", null, button("second", t("wishes.record"), async () => {
-    const { drawRecord } = await run("drawRecord", { id });
-    saveFile(`${id}-record.json`, new Blob([drawRecord], { type: "application/json" }));
-  })),
-];
+/** Say from which randomness the places are drawn. @param {string | null} source @param {any} at when it is public */
+const sourceText = (source, at) => source ? t("wishes.source", { source, time: shortWhenOf(at, schoolZone) }) : t("wishes.serverSource");
+
+/** Say what happened to a draw, and when. @param {any} act */
+function actText({ at, state, wishesUntil, seedSource, seedAt, reason, by }) {
+  const what = wishesUntil ? [untilText(wishesUntil), sourceText(seedSource, seedAt)] : [t(`draw.state.${state}`)];
+  return [shortWhenOf(at, schoolZone), ...what, reason, by?.name].filter(Boolean).join(" · ");
+}
+
+/** What everybody may check of a draw, folded. @param {any} draw @param {...[string, any]} more names and values */
+export const evidence = ({ recordId: id, acts, announcement, root, seed, recordHash }, ...more) => h(
+  "details",
+  { class: "more", "data-key": `evidence ${id}` },
+  h("summary", null, t("wishes.proof")),
+  h("div", { class: "stack" }, [
+    h("p", null, t("wishes.proofHelp")),
+    h("ul", { class: "items" }, acts.map((/** @type {any} */ act) => h("li", null, actText(act)))),
+    h("dl", { class: "stack tight" }, [
+      ["commitment", announcement.commitment],
+      ["root", root],
+      ["seed", seed?.text],
+      ["recordHash", recordHash],
+      ...more,
+    ].map(([name, value]) => value && h("div", null, h("dt", { class: "soft small" }, t(`wishes.fact.${name}`)), h("dd", null, value)))),
+    root && h("p", null, button("second", t("wishes.record"), async () => {
+      const { drawRecord } = await run("drawRecord", { id });
+      saveFile(`${id}-record.json`, new Blob([drawRecord], { type: "application/json" }));
+    })),
+  ]),
+);
 
 /** @param {string} campaignId */
 export function openWishes(campaignId) {
@@ -43,7 +67,9 @@ export function openWishes(campaignId) {
   let state = "";
   let problem = "";
   let text = "";
+  /** Which list this is, and which one the server has. */
   let version = 0;
+  let savedVersion = 0;
   /** Whose wishes these are: this view ends after somebody else has signed in. @type {string | undefined} */
   let owner;
   /** @type {any} */
@@ -51,23 +77,33 @@ export function openWishes(campaignId) {
   let sending = Promise.resolve();
 
   async function load() {
-    if (!me) return;
+    if (!me) return undefined;
+    const before = version;
     try {
-      const [found, all] = await Promise.all([run("wishes", { campaign: campaignId }), slots ?? readAll("slotsOfCampaign", { campaign: campaignId }, "slots")]);
-      data = found;
+      data = await run("wishes", { campaign: campaignId });
       [data.draw] = data.draws;
-      slots = all;
+      // Publishing and booking change what is free.
+      const { recordId, state: step, isWritten } = data.draw ?? {};
+      const stage = `${recordId} ${step} ${isWritten}`;
+      if (stage !== slotsOf) slots = await readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
+      slotsOf = stage;
       error = data.campaign && data.draw ? "" : "CAMPAIGN_NOT_FOUND";
-      if (!version) ranked = (data.myWishes?.ranked ?? []).map((/** @type {any} */ each) => each.slotId);
-      if (!version && data.myWishes) teamId = teams().find((each) => areSame(membersOf(each), data.myWishes.userIds))?.id ?? "";
+      // A list that was changed during the read, or waits to be saved, is newer.
+      if (before === version && version === savedVersion) {
+        ranked = (data.myWishes?.ranked ?? []).map((/** @type {any} */ each) => each.slotId);
+        if (data.myWishes) teamId = teams().find((each) => areSame(membersOf(each), data.myWishes.userIds))?.id ?? "";
+      }
     } catch (caught) {
-      error = codeOf(caught);
+      const code = codeOf(caught);
+      if (!slots) error = code; // else the list stays, and is read again
     }
     redraw();
+    return data?.draw ?? null;
   }
-  load();
-  const stopSession = onSession(load);
-  const reading = setInterval(() => !version && load(), READ_WISHES_AGAIN_MS);
+  /** The stage of the draw at which the courses were read. */
+  let slotsOf = "";
+  const reading = follow(load);
+  const stopSession = onSession(reading.again);
 
   /** The teams of this person that have other members. @returns {any[]} */
   const teams = () => data.myTeams.filter((/** @type {any} */ each) => each.members.length > 1);
@@ -98,13 +134,14 @@ export function openWishes(campaignId) {
       const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null }, owner);
       if (!result.code) data.myWishes = result.wishes;
       if (sent !== version) return; // a newer list follows
+      if (result.code === "WRONG_DRAW_STATE") reading.again();
       if (result.code) problem = result.fields ? problemTexts(result.fields) : t(`refusal.${result.code}`);
     } catch (caught) {
       if (sent !== version) return;
       problem = errorText(codeOf(caught));
     }
     state = problem ? "" : "saved";
-    version = problem ? version : 0;
+    if (!problem) savedVersion = sent;
     say(problem || t("wishes.saved"));
     redraw();
   }
@@ -138,6 +175,11 @@ export function openWishes(campaignId) {
   /** @param {string} id @param {number} index @param {any[]} more */
   const line = (id, index, ...more) => h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id)), more);
 
+  /** Focus a wish, or another part of the page, once it is drawn. @param {string} selector @param {boolean} [isTap] then nothing scrolls */
+  const focus = (selector, isTap) => requestAnimationFrame(() => requestAnimationFrame(() => {
+    /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus({ preventScroll: isTap });
+  }));
+
   /** @param {string} id */
   function demand(id) {
     const found = data.wishStatistics?.find((/** @type {any} */ each) => each.slotId === id);
@@ -160,7 +202,7 @@ export function openWishes(campaignId) {
     ) => button(`second ${kind}`, [t(key), name.cloneNode(true)], does, { disabled: isOff });
     return h(
       "li",
-      { "data-key": `wish ${id}` },
+      { "data-key": `wish ${id}`, tabindex: -1, "aria-label": `${index + 1}. ${titleOf(id)}` },
       line(id, index, demand(id)),
       h(
         "div",
@@ -181,7 +223,13 @@ export function openWishes(campaignId) {
       button(
         "second",
         [t("wishes.add"), whose(slot.title)],
-        () => change([...ranked, slot.id], t("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) })),
+        (/** @type {any} */ event) => {
+          change([...ranked, slot.id], t("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) }));
+          const isTap = event.detail > 0;
+          const row = event.currentTarget.closest("li");
+          if (isTap) stayUnder(row.previousElementSibling ?? row.nextElementSibling ?? row);
+          focus(`[data-key="wish ${slot.id}"]`, isTap);
+        },
         { disabled: ranked.length >= MOST },
       ),
     );
@@ -199,13 +247,28 @@ export function openWishes(campaignId) {
     return field("team", t("wishes.for"), { tag: "select", onchange, children }, "", teamId && t("wishes.ofTeam"));
   }
 
+  /** Say how a draw works, and who may check it. */
+  function rules() {
+    const { draw: { method, recordFor, announcement: { source, at } }, campaign: { maxBookings: count } } = data;
+    const isRounds = method === "ROUNDS";
+    return h("div", { class: "stack tight" }, [
+      t("wishes.how"),
+      isRounds ? sentences([t("wishes.round"), count !== 1 && t(count ? "wishes.backwards" : "wishes.onwards", { count })]) : t("wishes.allAtOnce"),
+      t("wishes.fair"),
+      sentences([sourceText(source, at), t(`wishes.recordFor.${recordFor}`)]),
+    ].filter(Boolean).map((text) => h("p", null, text)));
+  }
+
   function collecting() {
     const others = (slots ?? []).filter((slot) => !ranked.includes(slot.id) && slot.title.toLocaleLowerCase().includes(text));
+    const count = Math.min(ENOUGH, slots?.length ?? 0);
     return [
-      h("p", null, t("wishes.help", { time: opening(Date.parse(data.draw.wishesUntil), schoolZone) })),
+      notice("", "clock", h("strong", null, drawText(data.draw))),
+      rules(),
       choice(),
       section("ranked", [t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
-        ranked.length ? h("ol", { class: "frame list" }, ranked.map(wish)) : notice("", "star", t("wishes.none")),
+        ranked.length < count && h("p", null, t(count < ENOUGH ? "wishes.rankAll" : "wishes.rankEnough", { count })),
+        ranked.length > 0 && h("ol", { class: "frame list" }, ranked.map(wish)),
         h(
           "p",
           { class: problem ? "error" : "soft", "data-key": "state" },
@@ -216,10 +279,27 @@ export function openWishes(campaignId) {
     ];
   }
 
-  function ranking() {
-    if (!ranked.length) return notice("", "star", t("wishes.none"));
-    return h("ol", { class: "frame list" }, ranked.map((id, index) => h("li", null, line(id, index))));
+  /** Show how the list counts in the draw: what no lot can give, and why. @param {any} draw */
+  function counting({ myResult: own, root }) {
+    const ids = (data.myWishes?.ranked ?? []).map((/** @type {any} */ each) => each.slotId);
+    const blocked = new Map((own?.blocked ?? []).map((/** @type {any} */ each) => [each.slotId, each]));
+    const row = (/** @type {string} */ id, /** @type {number} */ index) => {
+      const found = blocked.get(id);
+      return h("li", null, line(id, index, root && said(!found, found ? why(found, own) : t("wishes.itCounts"))));
+    };
+    return [
+      notice("wait", "clock", [drawText(data.draw), problem && ` ${problem}`]),
+      ids.length === 0 ? notice("", "star", t("wishes.none"))
+        : root && !own ? notice("", "star", t("wishes.leftOut"))
+        : section("counts", t("wishes.counts"), [
+          own?.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
+          h("ol", { class: "frame list" }, ids.map(row)),
+        ]),
+    ];
   }
+
+  /** @param {boolean} isGood @param {string} text */
+  const said = (isGood, text) => [h("br"), icon(isGood ? "tick" : "cross", isGood ? "good" : ""), " ", text];
 
   /** Say what became of a wish, and why. @param {any} outcome @param {any} entry */
   function why(outcome, { notEligible, memberCount }) {
@@ -238,35 +318,48 @@ export function openWishes(campaignId) {
   /** @param {any} draw */
   function results({ myResult: own, isWritten }) {
     if (!own) return notice("", "star", t(data.myWishes ? "wishes.leftOut" : "wishes.notTaken"));
+    const isOwn = (/** @type {any} */ each) => each.result === "GRANTED" && !each.notBooked;
+    const rounds = new Set(own.wishes.map((/** @type {any} */ each) => each.round).filter(Boolean));
     return [
       h("p", null, t("wishes.number", { number: number(own.lotteryNumber ?? 0) })),
       own.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
       !isWritten && notice("wait", "clock", t("wishes.booking")),
-      h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => {
-        const isOwn = each.result === "GRANTED" && !each.notBooked;
-        return h("li", null, icon(isOwn ? "tick" : "cross", isOwn ? "good" : ""), line(each.slotId, index, h("br"), why(each, own)));
-      })),
+      h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => h(
+        "li",
+        null,
+        line(each.slotId, index, said(isOwn(each), isOwn(each) && rounds.size < 2 ? t("wishes.granted") : why(each, own))),
+      ))),
     ];
   }
 
+  /** Say what is left after a draw, and from when on it can be booked. */
+  function leftovers() {
+    const opensAt = Date.parse(data.campaign.opensAt);
+    const free = (slots ?? []).map(freePlaces).filter(Boolean);
+    const link = h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers"));
+    return notice("", "list", leftoversText(free, opensAt > now() ? opening(opensAt, schoolZone) : ""), free.length > 0 && link);
+  }
+
   /** @param {any} draw */
-  const proof = (draw) => draw.root && section(draw.recordId, t("wishes.proof"), [
-    h("p", null, t("wishes.proofHelp")),
-    draw.myResult && h("p", { class: "text small soft" }, t("wishes.leaf", { leaf: draw.myResult.leaf })),
-    evidence(draw),
+  const proof = (draw) => evidence(draw, ["leaf", draw.myResult?.leaf], ["salt", draw.myResult?.salt], ["user", draw.myResult && me.id]);
+
+  /** Show an earlier draw, which stays. @param {any} draw */
+  const formerDraw = (draw) => section(draw.recordId, t("wishes.former", { time: shortWhenOf(draw.acts[0].at, schoolZone) }), [
+    ["SUPERSEDED", "CANCELLED"].includes(draw.state) && h("p", null, t(draw.seed ? "wishes.replacedAfterSeed" : `draw.state.${draw.state}`)),
+    draw.myResult?.lotteryNumber && results(draw),
+    proof(draw),
   ]);
 
   function body() {
-    if (error) return [failure(error, load)];
+    if (error) return [failure(error, reading.again)];
     if (!data || !slots) return [bones(6)];
     const { draw, draws } = data;
-    const former = draws.find((/** @type {any} */ each) => each !== draw && each.myResult?.lotteryNumber);
     return [
-      draw.acceptsWishes ? collecting()
-        : draw.state === "PUBLISHED" ? [results(draw), h("p", null, h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers")))]
-        : [notice("wait", "clock", t("wishes.closed")), ranking()],
+      isCollecting(draw) ? collecting()
+        : draw.state === "PUBLISHED" ? section("result", t("wishes.result"), [results(draw), draw.isWritten && leftovers()])
+        : counting(draw),
       proof(draw),
-      former && [section("former", t("wishes.former"), results(former)), proof(former)],
+      draws.slice(1).map(formerDraw),
     ].flat(2);
   }
 
@@ -275,14 +368,14 @@ export function openWishes(campaignId) {
     render: () => [
       h(
         "div",
-        { class: "top" },
+        { class: "stack tight" },
+        data?.campaign && h("p", null, h("a", { href: `#/campaign/${campaignId}` }, data.campaign.name)),
         h("h1", null, t("wishes.title")),
-        data?.campaign && h("p", { class: "soft" }, h("a", { href: `#/campaign/${campaignId}` }, data.campaign.name)),
       ),
       ...(me ? body() : [notice("", "person", t("wishes.signIn"), button("", t("tab.signin"), signInFirst))]),
     ],
     leave() {
-      clearInterval(reading);
+      reading.stop();
       stopSession();
       if (state === "saving") send();
       clearTimeout(timer);

@@ -1,20 +1,21 @@
 // @ts-check
 /** The draw of a campaign: its settings, the demand, a preview, and its steps up to the record. */
 import { codeOf, run } from "../../client.js";
+import { now } from "../../clock.js";
+import { around, follow } from "../../draws.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, notice, section } from "../../parts.js";
-import { deviceZone, number, t } from "../../text.js";
+import { number, schoolZone, shortWhenOf, t, timeOf } from "../../text.js";
 import { evidence } from "../wishes.js";
 import { saveCsv } from "./files.js";
-import { Actions } from "./forms/actions.js";
+import { Actions, focusKey } from "./forms/actions.js";
 import { COUNT, Form, input } from "./forms/form.js";
 import { plusDays, toLocal, whenOf } from "./forms/localtime.js";
 import { countTable } from "./parts.js";
 
-const READ_DRAW_AGAIN_MS = 2000;
-
 /** @param {string} campaignId */
 export function openDraw(campaignId) {
+  const zone = schoolZone; // a form keeps its zone
   /** @type {any} */
   let data = null;
   let error = "";
@@ -27,37 +28,57 @@ export function openDraw(campaignId) {
   const whatIf = {};
   /** @type {any} */
   let preview = null;
+  /** How often each course is wished for. @type {any[]} */
+  let demand = [];
+  let demandOf = "";
   const actions = new Actions();
 
   async function load() {
     try {
       data = await run("drawOfCampaign", { campaign: campaignId });
+      [data.draw] = data.draws;
       error = data.campaign ? "" : "CAMPAIGN_NOT_FOUND";
+      const stage = data.draw && `${data.draw.recordId} ${data.draw.state}`;
+      if (stage !== demandOf) readDemand.again();
+      demandOf = stage;
     } catch (caught) {
       error = codeOf(caught);
     }
     redraw();
+    return data?.draw ?? null;
   }
-  load();
   // A worker of the server closes, and finishes what was published.
-  const timer = setInterval(() => isMoving() && load(), READ_DRAW_AGAIN_MS);
+  const reading = follow(load);
 
-  function isMoving() {
-    const draw = data?.draw;
-    return draw && /** @type {any} */ ({ COLLECTING: true, CLOSED: !draw.root, PUBLISHED: !draw.isWritten })[draw.state];
-  }
+  /** Read the demand while it changes, apart from the draw: counting all wishes takes longer. */
+  const readDemand = follow(async () => {
+    try {
+      demand = (await run("drawDemand", { campaign: campaignId })).wishStatistics ?? [];
+    } catch (caught) {
+      codeOf(caught);
+    }
+    redraw();
+    return !data?.draw || data.draw.state === "COLLECTING" ? null : undefined;
+  }, () => around(30_000, 10_000));
+  // The field for the seed appears at its moment.
+  const timer = setInterval(redraw, 5000);
+
+  /** Whether wishes can be entered. */
+  const isOpen = () => data.draw?.state === "COLLECTING";
 
   function edit() {
-    const draw = data.draw?.state === "COLLECTING" ? data.draw : null;
+    const draw = isOpen() ? data.draw : null;
     form = new Form("draw", {
-      wishesUntil: draw ? toLocal(draw.wishesUntil, deviceZone) : plusDays(toLocal(data.serverTime, deviceZone), 7),
+      wishesUntil: draw ? toLocal(draw.wishesUntil, zone) : plusDays(toLocal(data.serverTime, zone), 7),
       method: draw?.method ?? "ROUNDS",
       showsDemand: draw?.showsDemand ?? true,
-      leftoversOpenAt: toLocal(draw?.leftoversOpenAt, deviceZone),
+      leftoversOpenAt: toLocal(draw?.leftoversOpenAt, zone),
       joinsWaitlists: draw?.joinsWaitlists ?? true,
       seedSource: draw?.announcement.source ?? "",
-      seedAt: toLocal(draw?.announcement.at, deviceZone),
+      seedAt: toLocal(draw?.announcement.at, zone),
+      recordFor: draw?.recordFor ?? "PARTICIPANTS",
       reason: "",
+      copyWishesOf: "",
     });
     redraw();
     form.focusFirst();
@@ -71,28 +92,43 @@ export function openDraw(campaignId) {
   async function save() {
     const current = /** @type {Form} */ (form);
     const saved = await current.send("configureDraw", () => {
-      const [leftoversOpenAt, seedAt] = ["leftoversOpenAt", "seedAt"].map((each) => current.text(each) && current.instant(each, deviceZone));
-      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", deviceZone), leftoversOpenAt, seedAt } };
+      const [leftoversOpenAt, seedAt] = ["leftoversOpenAt", "seedAt"].map((each) => current.text(each) && current.instant(each, zone));
+      const copyWishesOf = current.text("copyWishesOf");
+      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", zone), leftoversOpenAt, seedAt, copyWishesOf } };
     });
     if (!saved) return;
     close();
-    await load();
+    await reading.again();
   }
 
   /** @param {string} key @param {string} name */
   async function act(key, name) {
-    if (await actions.run(key, name, { id: campaignId })) await load();
+    if (await actions.run(key, name, { id: campaignId })) await reading.again();
+  }
+
+  /** Ask before the draw, with what was entered: nothing replaces it. */
+  function askToRun() {
+    if (!seedForm.text("seed", true)) return seedForm.showErrors();
+    actions.asking = "run";
+    redraw();
+    focusKey("keep run");
   }
 
   async function runDraw() {
-    if (await seedForm.send("runDraw", () => ({ id: campaignId, seed: seedForm.text("seed", true) }))) await load();
+    const seed = data.draw.announcement.source && seedForm.text("seed");
+    if (await actions.run("run", "runDraw", { id: campaignId, seed })) {
+      seedForm.forget();
+      await reading.again();
+    }
   }
 
-  async function supersede() {
-    if (!(await reasonForm.send("supersedeDraw", () => ({ id: campaignId, reason: reasonForm.text("reason", true) })))) return;
-    reasonForm.set("reason", "");
+  /** @param {"supersedeDraw" | "cancelDraw"} name */
+  async function end(name) {
+    if (!(await reasonForm.send(name, () => ({ id: campaignId, reason: reasonForm.text("reason", true) })))) return;
+    reasonForm.values.reason = "";
+    reasonForm.forget();
     preview = null;
-    await load();
+    await reading.again();
   }
 
   async function showPreview() {
@@ -112,48 +148,47 @@ export function openDraw(campaignId) {
     const current = /** @type {Form} */ (form);
     return current.render(t(data.draw ? "draw.settings" : "draw.open"), [
       h("p", null, t("draw.openHelp")),
-      current.time("wishesUntil", deviceZone, { required: true }),
+      current.time("wishesUntil", zone, { required: true }),
       current.select("method", ["ROUNDS", "SERIAL"].map((each) => [each, current.label(each)])),
       current.check("showsDemand"),
       current.check("joinsWaitlists"),
-      current.time("leftoversOpenAt", deviceZone),
+      current.time("leftoversOpenAt", zone),
       current.field("seedSource", { maxlength: 500, autocomplete: "off" }),
-      current.time("seedAt", deviceZone),
-      data.draw && data.draw.state !== "COLLECTING" && current.field("reason", { maxlength: 500 }),
+      current.time("seedAt", zone),
+      current.select("recordFor", ["PARTICIPANTS", "EVERYBODY"].map((each) => [each, current.label(each)])),
+      data.draw && !isOpen() && [
+        current.field("reason", { maxlength: 500 }),
+        current.select("copyWishesOf", [["", t("draw.copyNone")], ...data.draws.filter((/** @type {any} */ each) => each.root).map(
+          (/** @type {any} */ each) => [each.recordId, t("wishes.former", { time: whenOf(each.acts[0].at, zone) })],
+        )]),
+      ],
     ], { onsubmit: save, oncancel: close });
   }
 
-  /** What draws: a field for what the announced source gave, or a button for the seed of the server. @param {any} announcement */
-  function drawing({ source, at }) {
-    if (!source) return [
-      actions.askingButton("run", [t("draw.run")], t("draw.serverQuestion"), t("draw.run"), () => act("run", "runDraw"), ""),
-      actions.problem("run"),
-    ];
-    return seedForm.render(t("draw.run"), [
-      h("p", null, t("draw.runHelp", { source, time: whenOf(at, deviceZone) })),
-      seedForm.field("seed", { maxlength: 500, autocomplete: "off" }),
-    ], { submit: t("draw.run"), onsubmit: runDraw });
+  /** What draws: one field, named after the announced source, or no field for the seed of the server. @param {any} draw */
+  function drawing({ announcement: { source, at }, acts }) {
+    const label = t("draw.run");
+    if (!source || actions.asking === "run") {
+      const question = source
+        ? t("draw.runQuestion", { seed: seedForm.text("seed") })
+        : t("draw.serverQuestion", { time: shortWhenOf(acts[0].at, zone) });
+      return actions.askingButton("run", [label], question, label, runDraw, "");
+    }
+    if (Date.parse(at) > now()) return notice("wait", "clock", t("draw.runFrom", { source, time: whenOf(at, zone) }));
+    return seedForm.render(label, [
+      seedForm.field("seed", { label: source, maxlength: 500, autocomplete: "off" }),
+    ], { submit: label, onsubmit: askToRun });
   }
 
-  /** The steps of the draw, and what can be done next. */
+  /** The step of the draw, and what can be done next. */
   function steps() {
-    const { draw } = data;
-    const canSupersede = draw.root && ["CLOSED", "DRAWN"].includes(draw.state);
+    const { draw, campaign } = data;
     return section("steps", t(`draw.state.${draw.state}`), [
-      h(
-        "ul",
-        { class: "stack tight" },
-        draw.acts.map((/** @type {any} */ each) => h(
-          "li",
-          null,
-          `${whenOf(each.at, deviceZone)}: ${t(`draw.state.${each.state}`)}`,
-          each.by && ` · ${each.by.name}`,
-          each.reason && ` · ${each.reason}`,
-        )),
-      ),
-      draw.root && evidence(draw),
+      draw.problem && notice("stop", "warning", t("draw.problem", { problem: t(`refusal.${draw.problem}`, {}, draw.problem) })),
       draw.state === "COLLECTING" && [
-        h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, deviceZone) })),
+        campaign.published
+          ? h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, zone) }))
+          : notice("wait", "warning", t("draw.draft"), h("a", { class: "btn second", href: `#/plan/${campaignId}` }, campaign.name)),
         h(
           "div",
           { class: "row" },
@@ -162,23 +197,34 @@ export function openDraw(campaignId) {
         ),
         actions.problem("close"),
       ],
-      draw.state === "CLOSED" && (draw.root ? drawing(draw.announcement) : notice("wait", "clock", t("draw.closing"))),
+      draw.state === "CLOSED" && (draw.root ? drawing(draw) : notice("wait", "clock", t("draw.closing"))),
       draw.state === "DRAWN" && [
         h("p", null, t("draw.drawnHelp")),
         actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""),
         actions.problem("publish"),
       ],
-      draw.state === "PUBLISHED" && (draw.isWritten ? notice("yours", "tick", t("draw.written")) : notice("wait", "clock", t("wishes.booking"))),
-      canSupersede && reasonForm.render(t("draw.supersede"), [h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })], {
-        submit: t("draw.supersede"),
-        onsubmit: supersede,
-      }),
-      draw.isWritten && !form && h("p", null, button("second", t("draw.again"), edit)),
+      draw.state === "PUBLISHED" && (draw.isWritten ? notice("yours", "tick", t("draw.written")) : notice("wait", "clock", t("draw.writing", {
+        time: timeOf(draw.acts.at(-1).at, zone),
+      }))),
+      ["COLLECTING", "CLOSED", "DRAWN"].includes(draw.state) ? ending(draw)
+        : (draw.isWritten || draw.state === "CANCELLED") && !form && h("p", null, button("second", t("draw.again"), edit)),
+      evidence(draw, ["method", t(`draw.${draw.method}`)]),
     ]);
   }
 
+  /** What ends a draw without a result: another one, or none. @param {any} draw */
+  function ending({ root }) {
+    const cancel = { submit: t("draw.cancel"), onsubmit: () => end("cancelDraw") };
+    const replace = { submit: t("draw.supersede"), onsubmit: () => end("supersedeDraw"), other: button("second", cancel.submit, cancel.onsubmit) };
+    return h("details", { class: "more", "data-key": "ending" }, h("summary", null, t("draw.end")), reasonForm.render(
+      t("draw.end"),
+      [h("p", null, t("draw.cancelHelp")), root && h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })],
+      { kind: "second", ...(root ? replace : cancel) },
+    ));
+  }
+
   function demandSection() {
-    const all = data.wishStatistics ?? [];
+    const all = demand;
     const columns = [t("plan.course"), t("plan.places"), t("draw.wishes"), t("draw.first")];
     const save = () => saveCsv(`${data.campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("draw.demandFile")}.csv`, [
       columns,
@@ -207,7 +253,7 @@ export function openDraw(campaignId) {
         h("p", null, t("draw.previewHelp")),
         previewForm.field("maxBookings", COUNT),
       ], { submit: t("draw.showPreview"), onsubmit: showPreview }),
-      preview && [measures(), previewedSlots()],
+      preview && [measures(), h("p", { class: "soft" }, t("draw.measuresHelp")), previewedSlots()],
     ]);
   }
 
@@ -256,13 +302,19 @@ export function openDraw(campaignId) {
         h("p", null, h("a", { href: `#/plan/${campaignId}` }, data?.campaign?.name ?? t("orga.title"))),
         h("h1", null, t("draw.title")),
       ),
-      error && !data ? failure(error, load) : !data ? bones(4) : [
+      error && !data ? failure(error, reading.again) : !data ? bones(4) : [
         form && settingsForm(),
         !data.draw && !form && notice("", "star", t("draw.about"), button("", t("draw.open"), edit)),
-        data.draw && [steps(), demandSection(), !["PUBLISHED", "SUPERSEDED"].includes(data.draw.state) && previewSection()],
+        data.draw && [steps(), demandSection(), !["PUBLISHED", "SUPERSEDED", "CANCELLED"].includes(data.draw.state) && previewSection()],
+        data.draws.slice(1).map((/** @type {any} */ each) => section(each.recordId, t("wishes.former", { time: whenOf(each.acts[0].at, zone) }), [
+          h("p", null, t(`draw.state.${each.state}`)),
+          evidence(each, ["method", t(`draw.${each.method}`)]),
+        ])),
       ].flat(2),
     ].flat(),
     leave() {
+      reading.stop();
+      readDemand.stop();
       clearInterval(timer);
     },
   };

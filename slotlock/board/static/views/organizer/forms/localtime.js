@@ -51,13 +51,6 @@ export function isPast(local, zone) {
   return at !== undefined && at < now();
 }
 
-/** Return a short day with its time, as Mon 5 May, 15:00; with the year if it is another one. @param {string} at @param {string} zone */
-export function shortWhenOf(at, zone) {
-  const date = new Date(at);
-  const year = date.getFullYear() === new Date(now()).getFullYear() ? {} : { year: /** @type {const} */ ("numeric") };
-  return moment(timeFormat(zone, { weekday: "short", day: "numeric", month: "short", ...year }).format(date), timeOf(date, zone));
-}
-
 /** Return a day with its time, as Monday, 5 May, 15:00. @param {string | number} at @param {string} zone */
 export function whenOf(at, zone) {
   const date = new Date(at);
