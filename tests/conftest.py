@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import shutil
+import ssl
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, recent_app_logs
 from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
+from tests.support.queue.deployment import SharedFrontends, open_shared_frontends
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
 from tests.support.stores.users import UserTokens, create_user_tokens
 from tests.tiers import EVERYDAY, tier_of
@@ -43,6 +45,8 @@ if MEMORY.exists() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
 
 # Every client would load the CA certificates, which takes 18 ms. No test uses TLS.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
+# So does each client of mail servers.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -150,6 +154,15 @@ def isolated_queue(
     """Yield a Redis and a database for one module alone, with an app that serves no queue."""
     name = request.module.__name__.rpartition(".")[2]
     with open_isolated_queue(servers, tmp_path_factory.mktemp("queue"), name) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def queue_frontends(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SharedFrontends]:
+    """Yield the apps of the queue that the tests of a module share."""
+    with open_shared_frontends(servers, tmp_path_factory.mktemp("frontends")) as opened:
         yield opened
 
 

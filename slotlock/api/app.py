@@ -27,6 +27,7 @@ from slotlock.api.server.garbage_collection import frozen_objects
 from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import Settings
 from slotlock.auth.providers.provider import Provider
+from slotlock.domain.site.site import SiteValues
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.telemetry import buffered_metrics
@@ -101,6 +102,7 @@ def http_routes(
         Route("/users/letters", _StateEndpoint(lambda state: state.letters)),
         Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
         Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
+        Route("/draws/{draw}/record", _StateEndpoint(lambda state: state.draw_record)),
         Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),
         Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
         Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),
@@ -121,11 +123,17 @@ def _board_routes(
     site = site_of(settings, development=development)
     return board_routes(
         site,
+        _load_site,
         settings.registration,
         providers,
         sends_mail=settings.smtp_url is not None,
         password_sign_in=settings.password_sign_in,
     )
+
+
+async def _load_site(request: Request) -> SiteValues:
+    state: AppState = request.state.app
+    return await state.site.load()
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:

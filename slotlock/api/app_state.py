@@ -23,6 +23,7 @@ from slotlock.api.backend import (
 from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
 from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
+from slotlock.api.endpoints.draw_record_endpoint import DrawRecordEndpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
@@ -41,6 +42,7 @@ from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.email_addresses import normalize_login_name
 from slotlock.domain.users.user import Role
 from slotlock.graphql.context import SiteSettings
@@ -62,6 +64,7 @@ from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
 from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
+from slotlock.services.site.current_site import CurrentSite
 from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
 
 log = logging.getLogger("slotlock")
@@ -78,12 +81,14 @@ class AppState:
     user_invitations: OrganizerEndpoint
     letters: OrganizerEndpoint
     personal_data: PersonalDataEndpoint
+    draw_record: DrawRecordEndpoint
     exports: OrganizerEndpoint
     export_links: ExportLinkEndpoint
     calendars: CalendarEndpoint
     unsubscribe: UnsubscribeEndpoint
     back_channel: BackChannelEndpoint
     health: HealthEndpoints
+    site: CurrentSite
 
 
 @value_object
@@ -123,6 +128,7 @@ async def open_app_state(
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(open_backend(settings))
         services = backend.services
+        services.site.defaults = site_values(settings)
         passwords = PasswordHasher(math.ceil(available_cpus() / process_count))
         stack.callback(passwords.close)
         login_throttle, mail_throttle = throttles(settings, backend.pipeline)
@@ -172,7 +178,7 @@ async def open_app_state(
         builder = ExportBuilder(settings.mongo_url or "", backend.clock.now)
         exports = Exports(services, builder)
         site = site_of(settings, development=development)
-        letters = Letters(site, settings.locale, settings.time_zone, builder)
+        letters = Letters(services.site, site.board_url, builder)
         yield AppState(
             graphql_server=graphql_server,
             graphql_http=HttpEndpoint(
@@ -189,9 +195,12 @@ async def open_app_state(
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
+            draw_record=DrawRecordEndpoint(
+                services, auth, limits, public_reads=settings.public_reads
+            ),
             exports=exports_endpoint(auth, limits, exports),
             export_links=ExportLinkEndpoint(auth, limits, exports),
-            unsubscribe=UnsubscribeEndpoint(auth, limits, settings.locale),
+            unsubscribe=UnsubscribeEndpoint(auth, limits, services.site),
             back_channel=BackChannelEndpoint(auth, limits),
             calendars=CalendarEndpoint(
                 services,
@@ -202,6 +211,7 @@ async def open_app_state(
                 public_resources=settings.public_resource_calendars,
             ),
             health=health_endpoints(backend),
+            site=services.site,
         )
 
 
@@ -282,18 +292,25 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
 
 
 def site_of(settings: Settings, *, development: bool) -> SiteSettings:
-    """Return the site as clients show it."""
+    """Return what the settings alone say of the site."""
     return SiteSettings(
         settings.public_url or "",
-        settings.site_name,
         f"{settings.public_url or ''}/developers" if development else None,
-        settings.site_color,
-        settings.site_logo_url,
-        settings.imprint_url,
-        settings.privacy_url,
         settings.board_errors,
         settings.require_verified_email,
         settings.webhook_private_addresses,
         board_url(settings, development=development) or "",
+    )
+
+
+def site_values(settings: Settings) -> SiteValues:
+    """Return what the settings say of the site, where the school has set nothing else."""
+    return SiteValues(
+        settings.site_name,
+        settings.site_color or "",
+        settings.site_logo_url or "",
+        settings.imprint_url or "",
+        settings.privacy_url or "",
+        settings.locale or "",
         settings.time_zone,
     )

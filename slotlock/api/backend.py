@@ -18,6 +18,7 @@ from slotlock.auth.tokens import TokenSigner, unsubscribe_token
 from slotlock.domain.notifications.outbox import Channel
 from slotlock.domain.notifications.quiet_hours import QuietHours, parse_quiet_hours
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.user import MailTopic, UserId
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.infrastructure.mongo.client import Database, MongoHealth, open_database
@@ -69,7 +70,12 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
             clock.now,
             require_verified_email=settings.require_verified_email,
             sends_mail=settings.smtp_url is not None,
-            locale=settings.locale,
+            # What mails say of the site; a server says more.
+            site=SiteValues(
+                name=settings.site_name,
+                locale=settings.locale or "",
+                time_zone=settings.time_zone,
+            ),
         )
         await services.indexes.create_on_empty()
         await stack.enter_async_context(services.indexes.running())
@@ -262,9 +268,7 @@ async def _run_mail(
             settings.smtp_url.get_secret_value(),
             parse_sender(settings.mail_from, settings.mail_reply_to),
             MailSite(
-                settings.site_name,
                 board_url(settings, development=development) or "",
-                settings.time_zone,
                 quiet_hours(settings),
                 # A worker may lack both: it sends the mails without these links.
                 partial(_unsubscribe_url, settings)

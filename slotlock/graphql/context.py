@@ -37,24 +37,18 @@ UNKNOWN_CLIENT = ClientInfo()
 
 @value_object
 class SiteSettings:
-    """The site as clients show it.
+    """What the settings alone say of the site.
 
     `public_url` is what addresses begin with, such as https://example.org/slotlock; empty for
     relative ones. `board_url` is what links in mails begin with; empty without links.
     """
 
     public_url: str = ""
-    name: str = "slotlock"
     developers_url: str | None = None
-    color: str | None = None
-    logo_url: str | None = None
-    imprint_url: str | None = None
-    privacy_url: str | None = None
     logs_errors: bool = False
     require_verified_email: bool = False
     webhook_private_addresses: bool = False
     board_url: str = ""
-    time_zone: str = "UTC"
 
 
 DEFAULT_SITE = SiteSettings()

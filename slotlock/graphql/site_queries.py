@@ -10,6 +10,7 @@ from slotlock.auth.password_policy.rules import (
     MIN_PASSWORD_LENGTH,
     RULES_TEXT,
 )
+from slotlock.domain.site import site
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import Registration
 from slotlock.graphql.core.scalars import TimeZone
@@ -28,7 +29,9 @@ class PasswordRules:
     text: str = field(description="All rules in English, for users.")
 
 
-@strawberry.type(description="The site that this server belongs to, as its settings describe it.")
+@strawberry.type(
+    description="The site that this server belongs to, as the school or its settings describe it."
+)
 class Site:
     name: str = field(description="The name that clients show, such as that of the school.")
     registration: Registration = field(description="Who gets an account.")
@@ -65,13 +68,48 @@ class Site:
     )
 
 
+@strawberry.type(description="What a site shows of itself; null for no value.")
+class SiteValues:
+    name: str | None = field(description="The name, such as that of the school.")
+    color: str | None = field(description="The color as `#rrggbb`.")
+    imprint_url: str | None = field(description="The address of the imprint.")
+    privacy_url: str | None = field(description="The address of the privacy notice.")
+    locale: str | None = field(
+        description="The language of mails, letters and calendars for users who have chosen none."
+    )
+    time_zone: TimeZone | None = field(description="The time zone of times that are about no slot.")
+
+
+@strawberry.type(description="What the school set itself of the site, before its settings.")
+class SiteSetup:
+    own: SiteValues = field(description="What the school set itself. It comes first.")
+    settings: SiteValues = field(description="What the settings say of all values.")
+
+
+def show_setup(own: site.SiteValues, settings: site.SiteValues) -> SiteSetup:
+    """Return what organizers see of the values of the site."""
+    return SiteSetup(own=_show(own), settings=_show(settings))
+
+
+def _show(values: site.SiteValues) -> SiteValues:
+    return SiteValues(
+        name=values.name or None,
+        color=values.color or None,
+        imprint_url=values.imprint_url or None,
+        privacy_url=values.privacy_url or None,
+        locale=values.locale or None,
+        time_zone=TimeZone(values.time_zone) if values.time_zone else None,
+    )
+
+
 @strawberry.type
 class SiteQueries:
     @field(description="The site. Everybody may read it.")
-    def site(self, info: Info) -> Site:
-        site, auth = info.context.site, info.context.auth
+    async def site(self, info: Info) -> Site:
+        settings, auth = info.context.site, info.context.auth
+        values = await info.context.services.site.load()
         return Site(
-            name=site.name,
+            name=values.name,
             registration=auth.registration,
             password_sign_in=auth.password_sign_in,
             password_rules=PasswordRules(
@@ -82,15 +120,24 @@ class SiteQueries:
                 for each in (auth.sign_on.providers if auth.sign_on else ())
             ],
             sends_mail=auth.sends_mail,
-            require_verified_email=site.require_verified_email,
-            developers_url=site.developers_url,
-            color=site.color,
-            logo_url=site.logo_url,
-            imprint_url=site.imprint_url,
-            privacy_url=site.privacy_url,
-            logs_errors=site.logs_errors,
-            time_zone=TimeZone(site.time_zone),
+            require_verified_email=settings.require_verified_email,
+            developers_url=settings.developers_url,
+            color=values.color or None,
+            logo_url=values.logo_url or None,
+            imprint_url=values.imprint_url or None,
+            privacy_url=values.privacy_url or None,
+            logs_errors=settings.logs_errors,
+            time_zone=TimeZone(values.time_zone),
         )
+
+    @field(
+        description="What the school set itself of the site, and what the settings say. "
+        "Organizers only."
+    )
+    async def site_setup(self, info: Info) -> SiteSetup:
+        info.context.require_organizer()
+        services = info.context.services
+        return show_setup(await services.site_values.find(), services.site.defaults)
 
     @field(
         description="The time by which the server decides, which is that of MongoDB. Everybody may "

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from slotlock.domain.site.site import NO_SETTINGS, SiteValues
 from slotlock.infrastructure.mongo.change_stream.change_feed import ChangeFeed
 from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.draws.demand import DemandCache
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.admission.ticket_index import KeyReservations, TicketIndex
@@ -24,6 +26,7 @@ from slotlock.services.live.statistics_hub import StatisticsHub
 from slotlock.services.live.ticket_hub import TicketHub
 from slotlock.services.live.waitlist_hub import WaitlistHub
 from slotlock.services.previews import Previews
+from slotlock.services.site.current_site import CurrentSite
 from slotlock.services.slot_command import SlotCommand
 
 
@@ -46,17 +49,17 @@ class Services(Repositories):
         *,
         require_verified_email: bool = False,
         sends_mail: bool = False,
-        locale: str | None = None,
+        site: SiteValues = NO_SETTINGS,
     ) -> None:
         """Wire the repositories, the locks and the hubs of a process. Nothing is started yet.
 
-        `locale` is the language of the site, for users who have chosen none.
+        `site` is what the settings say of the site.
         """
         super().__init__(database, require_verified_email=require_verified_email)
         self.now = now
         self.require_verified_email = require_verified_email
         self.sends_mail = sends_mail
-        self.locale = locale
+        self.site = CurrentSite(self.site_values, site, now)
         self.locks = Locks(pipeline)
         self.free_place_hints = FreePlaceHints()
         self.caller_queues = CallerQueues[SlotCommand[object]](
@@ -64,6 +67,7 @@ class Services(Repositories):
         )
         self.previews = Previews(self.slots, now)
         self.admission_queue = admission_queue
+        self.demand = DemandCache(self.wishes, now)
         self.key_reservations = KeyReservations(admission_queue.pipeline)
         self.key_locks = KeyLocks(self.locks, self.idempotency_records, self.key_reservations)
         self.ticket_index = TicketIndex(pipeline)

@@ -4,6 +4,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from slotlock.domain.notifications.mail_kinds import team_invitation_mail
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.membership import TeamDecision
 from slotlock.domain.teams.team import Invitation, Team, TeamId
@@ -60,7 +61,10 @@ async def create(
 async def invite(
     services: Services, team_id: TeamId, login_name: str | None, member_id: UserId
 ) -> InviteToTeamOutcome:
-    """Invite a normalized e-mail address to a team; None stands for an invalid address."""
+    """Invite a normalized e-mail address to a team; None stands for an invalid address.
+
+    The invited user gets a mail. A repeated invitation sends what a dead process did not.
+    """
     now = services.now()
 
     async def decide(team: Team) -> TeamDecision[InviteToTeamOutcome]:
@@ -71,7 +75,12 @@ async def invite(
         by_login_name = {user.login_name: user_id for user_id, user in members.items()}
         return membership.invite(team, member_id, login_name, by_login_name, number, now)
 
-    return await _update(services, team_id, TeamNotFound(team_id), decide)
+    missing: InviteToTeamOutcome = TeamNotFound(team_id)
+    outcome = await _update(services, team_id, missing, decide)
+    if services.sends_mail and login_name and isinstance(outcome, TeamSaved):
+        mail = team_invitation_mail(team_id, login_name, member_id, now)
+        await services.outbox.insert([mail] if mail else [], now)
+    return outcome
 
 
 async def accept(services: Services, team_id: TeamId, user_id: UserId) -> AcceptInvitationOutcome:

@@ -154,7 +154,7 @@ async def test_a_full_cache_costs_only_the_page_without_a_network(board: Board) 
     context = await board.context(student)
 
     await change_script(context, ("WORKER_AFTER_MS = 5000", "WORKER_AFTER_MS = 0"))
-    page = await context.new_page()
+    page = await board.new_page(context)
     devtools = await context.new_cdp_session(page)
     quota = {"origin": board.app.url, "quotaSize": 1000}
     await devtools.send("Storage.overrideQuotaForOrigin", quota)

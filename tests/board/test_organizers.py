@@ -32,7 +32,7 @@ VIEWS = {
     "plan/{campaign}/settings": "Settings",
     "plan/{campaign}/new": "Add a course",
     "course/{slot}/edit": "Change",
-    "monitor/{campaign}": "Courses",
+    "monitor/{campaign}": "Live view: Courses",
     "people": "People",
     "people/{user}": "Mia",
     "people/new": "New person",
@@ -221,6 +221,23 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
         async with page.expect_response(lambda it: asks_for(it.request, "campaignReadiness")):
             await page.goto(f"{board.app.url}/board#/plan/{campaign_id}")
         await expect(reminder).to_have_count(count)
+    # Lists have the order and the names of sheets.
+    slot_id = await board.organizer.add_slot(campaignId=campaign_id, capacity=4, **soon())
+    listed = ["Adler, Zoe", "Becker, Björn", "Groß", "Zander, Ada"]
+    await page.get_by_role("link", name="Organize").click()
+    await page.get_by_role("link", name="People").click()
+    await page.get_by_label("Group").fill(f"9c{tag}")
+    await expect(page.locator(".list li strong")).to_have_text(listed)
+    links = [
+        await each.get_attribute("href") or "" for each in await page.locator(".list li a").all()
+    ]
+    await page.goto(f"{board.app.url}/board#/monitor/{campaign_id}")
+    await page.get_by_role("button", name="See names").click()
+    await expect(page.locator("[data-key=none] li > a:first-child")).to_have_text(listed)
+    for link in reversed(links):
+        await board.organizer.book_slot(slot_id, userId=link.rpartition("/")[2])
+    await page.goto(f"{board.app.url}/board#/course/{slot_id}")
+    await expect(page.locator("[data-key=people] li strong")).to_have_text(listed)
 
 
 async def test_an_admin_takes_an_account_over_and_cancels_its_places(board: Board) -> None:

@@ -12,9 +12,10 @@ import html
 import json
 import logging
 import re
+from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
@@ -32,14 +33,16 @@ from slotlock.api.board.modules import merged_modules, stripped
 from slotlock.api.endpoints.responses import to_response
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
+from slotlock.domain.site.site import SiteValues, validate_color
 from slotlock.domain.users.user import Registration
 from slotlock.graphql.context import SiteSettings
 from slotlock.graphql.transport.http_messages import HttpError
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "font-src 'self'; require-trusted-types-for 'script'; trusted-types slotlock slotlock-xml; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'{style}; connect-src 'self'; "
+    "img-src 'self'; font-src 'self'; require-trusted-types-for 'script'; "
+    "trusted-types slotlock slotlock-xml; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -66,7 +69,10 @@ ENCODINGS = ("br", "gzip", "")
 # The encodings in `Accept-Encoding`, without those that a client refuses.
 ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
 # The modules that are files of their own; all others are in that of the start.
-ALONE = (WORKER, RELOAD, ORGANIZERS, "draws.js", "views/account.js", "views/wishes.js")
+ALONE = (
+    *(WORKER, RELOAD, ORGANIZERS),
+    *("draws.js", "together.js", "views/account.js", "views/wishes.js"),
+)
 CSS_BLANKS = re.compile(r"(?:/\*.*?\*/|\s)+", re.DOTALL)
 # What a browser may write to the log.
 MAX_ERROR_BYTES, MAX_ERRORS_A_MINUTE = 2_000, 20
@@ -121,6 +127,7 @@ class BoardFile:
 
 def board_routes(
     site: SiteSettings,
+    load_site: Callable[[Request], Awaitable[SiteValues]],
     registration: Registration,
     providers: Sequence[Provider] = (),
     *,
@@ -129,36 +136,30 @@ def board_routes(
 ) -> list[Route]:
     """Return the routes of the page and of its files, and of its errors if they are logged."""
     sources = board_files()
-    if site.color:
-        sources["board.css"] += site_style(site.color).encode()
     version = board_version(sources)
     files = served_files(sources, version)
     # The values of `Site` in the API, so that no page waits for them.
-    shown = {
-        "name": site.name,
+    settings = {
         "registration": registration.name,
         "passwordSignIn": password_sign_in,
         "passwordRules": {"minLength": MIN_PASSWORD_LENGTH, "maxLength": MAX_PASSWORD_LENGTH},
         "signInProviders": [{"id": each.id, "name": each.name} for each in providers],
         "sendsMail": sends_mail,
-        "logoUrl": site.logo_url,
-        "imprintUrl": site.imprint_url,
-        "privacyUrl": site.privacy_url,
         "developersUrl": site.developers_url,
         "logsErrors": site.logs_errors,
-        "timeZone": site.time_zone,
     }
-    page_text = (BOARD_DIR / "board.html").read_text()
-    page_text = page_text.replace("{{version}}", version)
-    page_text = page_text.replace("{{site}}", html.escape(json.dumps(shown)))
-    page_text = page_text.replace("{{name}}", html.escape(site.name))
-    page = BoardFile("board.html", page_text.encode())
+    template = (BOARD_DIR / "board.html").read_text().replace("{{version}}", version)
+
+    @lru_cache(maxsize=1)
+    def page_of(values: SiteValues) -> tuple[BoardFile, str]:
+        return _page(template, settings, values)
 
     async def show_page(request: Request) -> Response:
+        page, policy = page_of(await load_site(request))
         # A provider sends users back with a code in the address, which no cache stores.
         is_returned = "state" in request.query_params
         response = await page.response(request, "no-store" if is_returned else FOR_A_MOMENT)
-        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["Content-Security-Policy"] = policy
         return response
 
     async def show_worker(request: Request) -> Response:
@@ -166,6 +167,12 @@ def board_routes(
         response.headers["Service-Worker-Allowed"] = "/board"
         response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
         return response
+
+    async def show_style(request: Request) -> Response:
+        color = f"#{request.path_params['color']}"
+        if validate_color(color):
+            return to_response(NO_FILE)
+        return Response(site_style(color), media_type="text/css")
 
     async def show_file(request: Request) -> Response:
         name, asked = request.path_params["name"], request.path_params["version"]
@@ -185,10 +192,30 @@ def board_routes(
         # Relative, so that it works behind a path prefix, too.
         Route("/board/", lambda _: RedirectResponse("../board")),
         Route(f"/board/{WORKER}", show_worker),
+        Route("/board/style/{color}.css", show_style),
         *([Route("/board/errors", _log_error, methods=["POST"])] if site.logs_errors else ()),
         Route("/board/{version}/{name:path}", show_file),
         Route("/board{rest:path}", lambda it: _lead_to_page(it, it.path_params["rest"])),
     ]
+
+
+def _page(template: str, settings: Mapping[str, object], site: SiteValues) -> tuple[BoardFile, str]:
+    """Return the page with the values of the site, and its policy, which allows its style."""
+    shown = {
+        "name": site.name,
+        "logoUrl": site.logo_url or None,
+        "imprintUrl": site.imprint_url or None,
+        "privacyUrl": site.privacy_url or None,
+        "timeZone": site.time_zone,
+        **settings,
+    }
+    style = site_style(site.color) if site.color else ""
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    text = template.replace("{{site}}", html.escape(json.dumps(shown)))
+    text = text.replace("{{name}}", html.escape(site.name))
+    text = text.replace("{{style}}", f"<style>{style}</style>\n" if style else "")
+    policy = POLICY.format(style=f" 'sha256-{digest}'" if style else "")
+    return BoardFile("board.html", text.encode()), policy
 
 
 def _lead_to_page(request: Request, rest: str) -> Response:

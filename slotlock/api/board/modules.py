@@ -1,9 +1,9 @@
 """The modules of the board as they are sent: few files, without comments and indentation.
 
 A browser loads the modules of members with each page, the account, the wishes and draws when they
-are opened, and those of the folder `views/organizer` with the first view for organizers. Each of
-these is one file, so that a visit needs few requests and the compression finds what the modules
-repeat.
+are opened, teams for users who are in one, and those of the folder `views/organizer` with the first
+view for organizers. Each of these is one file, so that a visit needs few requests and the
+compression finds what the modules repeat.
 """
 
 import re

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import optional_caller, require_caller, verify_and_charge
-from slotlock.api.endpoints.downloads import content_disposition
+from slotlock.api.endpoints.downloads import content_disposition, has_etag
 from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.auth import calendar_tokens
 from slotlock.auth.authentication import VerifiedToken
@@ -169,10 +169,7 @@ async def _calendar_response(
         "Cache-Control": f"{visibility}, max-age={int(MAX_AGE.total_seconds())}",
         "Vary": "Authorization",
     }
-    if_none_match = request.headers.get("if-none-match", "")
-    # Proxies that compress mark the tag as weak; a weak comparison ignores that (RFC 9110, 13.1.2).
-    known_tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
-    if etag in known_tags or if_none_match.strip() == "*":
+    if has_etag(request, etag):
         return Response(status_code=304, headers=headers)
     # Without a name, a browser takes the last part of the path, which may be a secret.
     headers["Content-Disposition"] = content_disposition(name, "calendar.ics", inline=True)

@@ -1,9 +1,11 @@
-"""The names of downloaded files, and the separator of those in CSV."""
+"""The names of downloaded files, the separator of those in CSV, and what a client has of them."""
 
 import re
 import unicodedata
 from operator import itemgetter
 from urllib.parse import quote
+
+from starlette.requests import Request
 
 from slotlock.domain.reports.export_formats import CsvSeparator
 from slotlock.domain.shared.folding import fold
@@ -72,6 +74,22 @@ def _separator_of(language: str) -> CsvSeparator:
         primary == "es" and COMMA_REGIONS.intersection(others)
     )
     return CsvSeparator.SEMICOLON if has_decimal_comma else CsvSeparator.COMMA
+
+
+def has_etag(request: Request, etag: str) -> bool:
+    """Return whether the client has this version of a file.
+
+    Proxies that compress mark the tag as weak; a weak comparison ignores that (RFC 9110, 13.1.2).
+    """
+    if_none_match = request.headers.get("if-none-match", "")
+    known_tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
+    return etag in known_tags or if_none_match.strip() == "*"
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Return whether the client reads gzip."""
+    accepted = request.headers.get("accept-encoding", "")
+    return dict(map(parse_weighted, accepted.split(","))).get("gzip", 0) > 0
 
 
 def preferred_languages(accept_language: str | None) -> list[str]:

@@ -21,6 +21,7 @@ from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.mail.mail_texts import language_of
+from slotlock.services.site.current_site import CurrentSite
 
 # The only form of the page sends to the page itself.
 FORM_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
@@ -60,12 +61,10 @@ HINTS = {
 class UnsubscribeEndpoint:
     """The ASGI application of the links."""
 
-    def __init__(
-        self, auth: Auth, rate_limits: OperationRateLimits, locale: str | None = None
-    ) -> None:
+    def __init__(self, auth: Auth, rate_limits: OperationRateLimits, site: CurrentSite) -> None:
         self._auth = auth
         self._rate_limits = rate_limits
-        self._locale = locale
+        self._site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
@@ -87,7 +86,8 @@ class UnsubscribeEndpoint:
         is_done = request.method == "POST"
         if is_done:
             await users.set_preferences(user_id, UNCHANGED, {topic: False})
-        return _page(language_of(user.locale, self._locale), topic, is_done=is_done)
+        site = await self._site.load()
+        return _page(language_of(user.locale, site.locale), topic, is_done=is_done)
 
 
 def _page(language: str, topic: MailTopic, *, is_done: bool) -> Response:

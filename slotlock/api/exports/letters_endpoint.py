@@ -21,12 +21,12 @@ from slotlock.api.exports.letters import (
 )
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.context import SiteSettings
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
 from slotlock.infrastructure.mail.mail_texts import language_of
 from slotlock.infrastructure.request_deadline import untimed
+from slotlock.services.site.current_site import CurrentSite
 
 MAX_BODY_BYTES = 2_000_000
 _PAGE = re.compile(r"https?://[^\s/]+/\S{0,400}")
@@ -39,17 +39,14 @@ NO_PAGE = (
 class Letters:
     """Letters of the site, in its language, or else in that of the organizer."""
 
-    def __init__(
-        self, site: SiteSettings, locale: str | None, time_zone: str, builder: ExportBuilder
-    ) -> None:
+    def __init__(self, site: CurrentSite, board_url: str, builder: ExportBuilder) -> None:
         self._site = site
-        self._locale = locale
-        self._time_zone = time_zone
+        self._board_url = board_url
         self._builder = builder
 
     async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
         """Build the letters for the lines of the body that have a token, and send them."""
-        default = f"{self._site.board_url}#/code/" if self._site.board_url else ""
+        default = f"{self._board_url}#/code/" if self._board_url else ""
         page = query_params(request, "page").get("page", default)
         if not _PAGE.fullmatch(page):
             raise HttpError(400, NO_PAGE)
@@ -65,12 +62,13 @@ class Letters:
             text = f"One PDF has at most {MAX_LETTERS} letters. Send the classes one by one."
             raise HttpError(413, text, code=ErrorCode.LIMIT_EXCEEDED)
         sender = await auth.repositories.users.find_soon(organizer.user_id)
+        site = await self._site.load()
         letters = {
             "invitations": body.decode("utf-8-sig"),
-            "language": language_of(self._locale, sender.locale if sender else None),
-            "site": self._site.name,
+            "language": language_of(site.locale, sender.locale if sender else None),
+            "site": site.name,
             "page": page,
-            "time_zone": self._time_zone,
+            "time_zone": site.time_zone,
         }
         with untimed():
             outcome = await self._builder.build_letters(json.dumps(letters))

@@ -5,12 +5,14 @@ from zoneinfo import ZoneInfo
 
 from slotlock.api.settings.fields import SecretStr, setting
 from slotlock.domain.notifications.quiet_hours import parse_quiet_hours
-from slotlock.domain.schedule.zones import find_zone
-from slotlock.domain.users.user import validate_locale
+from slotlock.domain.site.site import validate_site_locale, validate_time_zone
+
+# Of settings that only hold until the school sets them itself.
+BOARD_FIRST = "What the page “Your school” of the board says comes first."
 
 
 def _check_time_zone(name: str) -> str:
-    if find_zone(name) is None:
+    if validate_time_zone(name):
         raise ValueError("is not an IANA time zone, such as Europe/Berlin")
     return name
 
@@ -18,7 +20,7 @@ def _check_time_zone(name: str) -> str:
 def _check_locale(tag: str) -> str:
     from slotlock.infrastructure.mail.mail_texts import LANGUAGES
 
-    if validate_locale(tag) or tag.split("-")[0].lower() not in LANGUAGES:
+    if validate_site_locale(tag):
         raise ValueError(f"is not a language of the mails, which are {', '.join(LANGUAGES)}")
     return tag
 
@@ -82,13 +84,14 @@ class MailSettings:
         "as invitations, and of calendars to users who have not chosen a language yet. "
         "A first visit to the board chooses one. "
         "Without it, a mail that somebody else causes is in the language of that user, and others "
-        "are in English.",
+        "are in English. " + BOARD_FIRST,
     )
     time_zone: str = setting(
         default="UTC",
         check=_check_time_zone,
         description="The time zone of the site, as `Europe/Berlin`: that of the quiet hours, and "
-        "of the times in mails and on the board that are about no slot. Slots have their own.",
+        "of the times in mails and on the board that are about no slot. Slots have their own. "
+        + BOARD_FIRST,
     )
     mail_rate: int = setting(
         default=3000,

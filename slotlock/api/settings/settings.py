@@ -1,7 +1,6 @@
 """All settings. Only this module reads the environment, once."""
 
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,10 +13,11 @@ from slotlock.api.settings.addresses import (
 )
 from slotlock.api.settings.fields import SecretStr, convert, setting
 from slotlock.api.settings.limits import LimitSettings, LogSettings
-from slotlock.api.settings.mail import MailSettings
+from slotlock.api.settings.mail import BOARD_FIRST, MailSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
 from slotlock.auth.password_policy.rules import repeats_itself
 from slotlock.auth.tokens import MIN_SECRET_BYTES
+from slotlock.domain.site.site import MAX_NAME_LENGTH, validate_color, validate_site_name
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import Registration
 from slotlock.infrastructure.redis.keys import (
@@ -31,7 +31,6 @@ PREFIX = "SLOTLOCK_"
 ADMIN_NAME = "Administrator"
 # A random key has more. One with fewer, such as a repeated letter, can be guessed from any token.
 MIN_KEY_CHARACTERS = 8
-MAX_SITE_NAME_LENGTH = 100
 
 
 class SettingsError(Exception):
@@ -84,13 +83,13 @@ def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check_site_name(name: str) -> str:
-    if len(name) > MAX_SITE_NAME_LENGTH:
-        raise ValueError(f"has more than {MAX_SITE_NAME_LENGTH} characters")
+    if problem := validate_site_name(name):
+        raise ValueError(f"cannot be the name: {problem}")
     return name
 
 
 def _check_color(color: str) -> str:
-    if not re.fullmatch("#[0-9a-fA-F]{6}", color):
+    if validate_color(color):
         raise ValueError("is not like #2a3bb7")
     return color
 
@@ -253,22 +252,24 @@ class Settings(LogSettings, LimitSettings, MailSettings):
         default="slotlock",
         check=_check_site_name,
         description="The name that the board and other clients show, such as that of the school; "
-        f"at most {MAX_SITE_NAME_LENGTH} characters.",
+        f"at most {MAX_NAME_LENGTH} characters. " + BOARD_FIRST,
     )
     site_color: str | None = setting(
         default=None,
         check=_check_color,
-        description="The color of the site, as `#2a3bb7`. The board writes on it in white.",
+        description="The color of the site, as `#2a3bb7`. " + BOARD_FIRST,
     )
     site_logo_url: str | None = setting(
         default=None,
         description="The address of the logo, on the same host: the board loads nothing else.",
     )
     imprint_url: str | None = setting(
-        default=None, description="The address of the imprint, to which the board links."
+        default=None,
+        description="The address of the imprint, to which the board links. " + BOARD_FIRST,
     )
     privacy_url: str | None = setting(
-        default=None, description="The address of the privacy notice, to which the board links."
+        default=None,
+        description="The address of the privacy notice, to which the board links. " + BOARD_FIRST,
     )
     data_dir: Path = setting(
         default=Path(".slotlock"),

@@ -5,6 +5,7 @@ import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSessi
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { hideNews, newestNews, newsPanel } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
+import { invitations, others } from "./people.js";
 import { showScheme } from "./scheme.js";
 import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
@@ -39,7 +40,7 @@ const LATER = {
   wishes: () => import("./views/wishes.js").then(({ openWishes }) => openWishes),
 };
 /** Those for organizers, which come with their texts when one is asked for. */
-const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail"];
+const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail", "school"];
 
 /** The address loses what a provider sent back, as its code is a secret. */
 const isReturned = returned.has("state") || returned.has("error");
@@ -75,6 +76,11 @@ function barred() {
   return { title: () => t("tab.organizer"), render };
 }
 
+/** Say that an address leads nowhere. @returns {View} */
+function nowhere() {
+  return { title: () => t("nav"), render: () => [failure("CAMPAIGN_NOT_FOUND", show)] };
+}
+
 /** Return the address of the view, its name, and the part that it shows. Programs add signs to links, and escape others, also twice. */
 function addressed() {
   const [address] = /** @type {RegExpExecArray} */ (/^[\w/-]*/.exec(
@@ -90,7 +96,7 @@ function addressed() {
 /** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
 async function load(name) {
   if (Object.hasOwn(LATER, name)) return LATER[name]();
-  if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : openCampaigns;
+  if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : nowhere;
   const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
   return views[name];
 }
@@ -152,8 +158,17 @@ async function missing(error) {
   return () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] });
 }
 
+/** Load once what shows teams, for who is in one or is invited. */
+function loadTogether() {
+  if (hasTogether || !(others().length || invitations().length)) return;
+  hasTogether = true;
+  import("./together.js").then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
+}
+let hasTogether = false;
+
 function drawPage() {
   if (!view || !hasTexts) return;
+  loadTogether();
   const focused = document.activeElement;
   const places = ancestors(focused);
   document.title = [newestNews(), view.title(), site.name].filter(Boolean).join(" · ");

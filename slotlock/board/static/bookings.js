@@ -9,8 +9,9 @@ import { redraw } from "./kernel.js";
 import { subscribe } from "./socket.js";
 import { tellNews } from "./news.js";
 import { say } from "./page.js";
+import { notePlaces, placesFor } from "./people.js";
 import { tab } from "./storage.js";
-import { deviceZone, errorText, ordinal, problemTexts, shortMomentOf, t, timeOf } from "./text.js";
+import { errorText, listOf, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, t, timeOf } from "./text.js";
 
 const STORED_REQUESTS = "slotlock.pending";
 const POLL_MS = 5000;
@@ -19,9 +20,10 @@ const SPOKEN_HOLD_S = [30, 120];
 const SPOKEN_OFFER_S = [120];
 
 /**
- * What is being decided, or was refused, by slot.
+ * What is being decided, or was refused, by slot; for another person alone, by slot and person.
  * @typedef {{position: number | null, isLost: boolean, ticketId?: string}} Deciding
  * @typedef {{refusal: any, at: number}} Refused
+ * @typedef {import("./people.js").Person} Person
  */
 /** @type {Map<string, Deciding>} */
 export const deciding = new Map();
@@ -44,11 +46,21 @@ function stateOf({ id, status, heldUntil }) {
   return [id, status, heldUntil ?? ""].join();
 }
 
-/** @param {string} slotId @param {any} change @param {any} [booking] of the result */
-function changed(slotId, change, booking) {
+/** @param {string} at @param {any} change @param {any} [booking] of the result */
+function changed(at, change, booking) {
   if (booking) known.add(stateOf(booking));
-  for (const listener of changeListeners) listener(slotId, change);
+  for (const listener of changeListeners) listener(slotOf(at), change);
   redraw();
+}
+
+/** Return under which name something is decided for another person. @param {string} slotId @param {string} userId */
+export function placeOf(slotId, userId) {
+  return `${slotId} ${userId}`;
+}
+
+/** @param {string} at */
+function slotOf(at) {
+  return at.split(" ")[0];
 }
 
 /** Requests without an answer, of the person who sent them. @returns {Record<string, any>} */
@@ -56,10 +68,10 @@ function pending() {
   return tab.read(STORED_REQUESTS, ({ user, requests }) => user === me?.id && Object.values(requests).every((each) => each.key) && requests) ?? {};
 }
 
-/** @param {string} slotId @param {any} request or null once it has an answer */
-function remember(slotId, request) {
-  const { [slotId]: _, ...others } = pending();
-  const requests = request ? { ...others, [slotId]: request } : others;
+/** @param {string} at @param {any} request or null once it has an answer */
+function remember(at, request) {
+  const { [at]: _, ...others } = pending();
+  const requests = request ? { ...others, [at]: request } : others;
   // Without storage, a reload forgets the key: then the server says that it is booked already.
   tab.set(STORED_REQUESTS, JSON.stringify({ user: me?.id, requests }));
 }
@@ -70,8 +82,8 @@ function resume() {
     deciding.clear();
     return refused.clear();
   }
-  for (const [slotId, request] of Object.entries(pending())) {
-    if (!deciding.has(slotId)) decide(slotId, request);
+  for (const [at, request] of Object.entries(pending())) {
+    if (!deciding.has(at)) decide(at, request);
   }
 }
 onSession(resume);
@@ -83,27 +95,63 @@ export function book(slot) {
   return decide(slot.id, request);
 }
 
-/** @param {string} slotId @param {{name: string, key: string, title: string}} request */
-async function decide(slotId, request) {
-  const { name, key, title } = request;
-  const input = { slotId, idempotencyKey: key, ...(name === "bookSlot" && { waitMs: 5000 }) };
-  const result = await sendForSlot(slotId, async (state) => {
-    remember(slotId, request);
+/**
+ * Book places for several people, all of them or none; in a queue, each person has a ticket.
+ * @param {any} slot @param {Person[]} people
+ */
+export function bookFor(slot, people) {
+  const { id, title } = slot;
+  refused.delete(id);
+  if (slot.admission !== "QUEUE_ONLY") return decide(id, { name: "bookSlots", key: newKey(), title, people });
+  for (const person of people) {
+    if (person.id === me?.id) book(slot);
+    else decide(placeOf(id, person.id), { name: "requestBooking", key: newKey(), title, people: [person] });
+  }
+}
+
+/**
+ * @typedef {{name: string, key: string, title: string, people?: Person[]}} Request
+ * @param {string} at @param {Request} request
+ */
+async function decide(at, request) {
+  const { name, key, title, people } = request;
+  const slotId = slotOf(at);
+  const own = { slotId, idempotencyKey: key, ...(name === "bookSlot" && { waitMs: 5000 }) };
+  const input = !people ? own
+    : name === "bookSlots" ? { claims: people.map(({ id }) => ({ slotId, userId: id })), idempotencyKey: key, waitMs: 5000 }
+      : { ...own, userId: people[0].id };
+  const result = await sendForSlot(at, async (state) => {
+    remember(at, request);
     const answer = (await run(name, { input }))[name];
     state.isLost = false;
-    return answer.__typename === "Ticket" ? followTicket(slotId, answer, state) : answer;
+    return answer.__typename === "Ticket" ? followTicket(at, answer, state) : answer;
   });
   if (!result) return;
-  if (result.code === "QUEUE_ONLY" && name === "bookSlot") return decide(slotId, { ...request, name: "requestBooking" });
-  remember(slotId, null);
-  if (!result.booking) return refuse(slotId, title, result);
-  changed(slotId, { myBooking: result.booking }, result.booking);
-  say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }), slotId);
+  if (result.code === "QUEUE_ONLY" && name === "bookSlot") return decide(at, { ...request, name: "requestBooking" });
+  remember(at, null);
+  if (people) return decided(at, title, people, result);
+  if (!result.booking) return refuse(at, title, result);
+  changed(at, { myBooking: result.booking }, result.booking);
+  say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }), at);
+}
+
+/** Show what came of a request for several people, or for another one. @param {string} at @param {string} title @param {Person[]} people @param {any} result */
+function decided(at, title, people, result) {
+  const bookings = result.bookings ?? (result.booking && [result.booking]);
+  if (!bookings) return refuse(at, title, { ...result, people });
+  const slotId = slotOf(at);
+  const places = people.map((person, index) => ({ id: bookings[index].id, person }));
+  const isOther = (/** @type {any} */ { person }) => person.id !== me?.id;
+  const before = placesFor(slotId).filter(({ person }) => !people.some((each) => each.id === person.id));
+  notePlaces(slotId, [...before, ...places.filter(isOther)]);
+  const own = bookings[people.findIndex(({ id }) => id === me?.id)];
+  changed(at, own ? { myBooking: own } : {}, own);
+  say(t("whom.booked", { title, names: listOf(people.map(({ name }) => name)) }), at);
 }
 
 /**
  * Send a request for a slot until there is an answer, and show meanwhile that it is decided.
- * @param {string} slotId @param {(state: Deciding) => Promise<any>} send
+ * @param {string} slotId or what stands for a slot and a person @param {(state: Deciding) => Promise<any>} send
  * @returns {Promise<any>} the result, or null if another one is decided or it is not wanted any more
  */
 async function sendForSlot(slotId, send) {
@@ -156,18 +204,29 @@ function followTicket(slotId, ticket, state) {
   });
 }
 
-/** Leave the booking queue: the ticket then says so. @param {string} slotId */
-export function leaveQueue(slotId) {
-  const id = deciding.get(slotId)?.ticketId;
+/** Leave the booking queue: the ticket then says so. @param {string} at a slot, also with another person */
+export function leaveQueue(at) {
+  const id = deciding.get(at)?.ticketId;
   if (id) run("cancelTicket", { id }).catch(() => null);
 }
 
-/** Return why something did not work, as a sentence. @param {any} result */
+/** Return why something did not work, as a sentence. @param {any} result @returns {string} */
 export function reason(result) {
-  const { code, message, fields, limit } = result;
+  const { code, message, fields, limit, refusals, people } = result;
+  if (refusals && people) return sentences([
+    t("whom.none"),
+    ...refusals.map((/** @type {any} */ { claim, refusal }) => theirReason(people[claim], refusal)),
+  ]);
+  if (people?.length === 1) return theirReason(people[0], result);
   if (fields?.length) return problemTexts(fields);
-  const until = result.until && shortMomentOf(result.until, deviceZone);
+  const until = result.until && shortMomentOf(result.until, schoolZone);
   return t(`refusal.${code}`, { ...result, until, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));
+}
+
+/** Return why a person got no place, with the name. @param {Person} person @param {any} refusal */
+function theirReason({ id, name }, refusal) {
+  const why = reason(refusal);
+  return t("whom.why", { name, why: id === me?.id ? why : t(`their.${refusal.code}`, {}, why) });
 }
 
 /**

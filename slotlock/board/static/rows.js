@@ -1,7 +1,8 @@
 // @ts-check
 /** A slot as a row: its time, what it is, its state, and one action. */
-import { deciding, refused } from "./bookings.js";
+import { deciding, placeOf, refused } from "./bookings.js";
 import { h } from "./kernel.js";
+import { others, placesFor, shows, whom } from "./people.js";
 import { newRefusal, shownState, stars } from "./slotstate.js";
 import { compareNames, dateKey, dayOf, language, rhythmOf, timeOf } from "./text.js";
 
@@ -35,9 +36,16 @@ export function slotRow(slot, context) {
       deciding.get(slot.id),
       refused.get(slot.id)?.at,
       newRefusal(slot)?.at,
+      others().length && signatureBelow(slot),
     ]),
     build: () => rowElement(slot, shown, context.isOfAnyDay),
   };
+}
+
+/** Return what is known of others and their places. @param {any} slot */
+function signatureBelow({ id }) {
+  const theirs = others().map((each) => [each, deciding.get(placeOf(id, each.id)), refused.get(placeOf(id, each.id))]);
+  return [theirs, placesFor(id), whom.openAt === id && [...whom.toggled], Boolean(shows.below)];
 }
 
 /** @param {any} slot @param {import("./slotstate.js").Shown} shown @param {boolean} [isOfAnyDay] whether no heading says the day */
@@ -62,6 +70,7 @@ function rowElement(slot, shown, isOfAnyDay) {
       h("p", null, whereOf(slot)),
     ),
     footOf(shown),
+    others().length > 0 && shows.below?.(slot, { isChoosing: shown.isForAll && whom.openAt === slot.id, hasMe: true }),
   );
 }
 

@@ -6,6 +6,7 @@ import { me } from "./client.js";
 import { button, hidden, icon, places, whose } from "./parts.js";
 import { h, redraw } from "./kernel.js";
 import { go, signInFirst } from "./page.js";
+import { others, shows, whom } from "./people.js";
 import { local } from "./storage.js";
 import { commas, countdown, dateKey, ordinal, shortMomentOf, shortOf, t, timeOf } from "./text.js";
 
@@ -16,11 +17,13 @@ const SHOWN_MS = 8000;
 
 /**
  * What a row shows. Its elements are only made if the row changes; `moment` is what time alone changes.
- * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any}} Shown
+ * `isForAll` says that one chooses for whom to book.
+ * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any, isForAll?: boolean}} Shown
  * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, isOfAnyDay?: boolean,
- *   swapFrom?: string, own?: any, isByLot?: boolean}} Context
+ *   swapFrom?: string, own?: any, isByLot?: boolean, isPage?: boolean}} Context
  * of the list: when it opens, how old it is, whether another action is the main one, the campaign is for others or no heading
- * says the day, the id of a booking to move, the only slot that is booked, and whether its places are drawn
+ * says the day, the id of a booking to move, the only slot that is booked, whether its places are drawn, and whether this is
+ * the page of the slot
  */
 
 /** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
@@ -35,7 +38,9 @@ export function shownState(slot, context) {
   if (slot.myWaitlistEntry) return waitingState(slot);
   if (hasBegun(slot)) return closedState({ code: "SLOT_STARTED" });
   if (context.isByLot || context.opensAt > now()) return soonState(slot, context);
-  const refusal = newRefusal(slot)?.refusal ?? slot.myEligibility?.refusal;
+  const failed = newRefusal(slot)?.refusal;
+  // What several people were refused is said below, and may still be right for this one.
+  const refusal = (failed?.people ? null : failed) ?? slot.myEligibility?.refusal;
   const swapFrom = context.swapFrom;
   if (swapFrom && !slot.myBooking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && isLifted(refusal, swapFrom)) return swapState(slot, swapFrom);
   if (refusal?.code === "TIME_CONFLICT") return clashState(slot, refusal);
@@ -252,7 +257,7 @@ function fullState(slot, refusal) {
 }
 
 /** @param {any} slot @param {Context} context @returns {Shown} */
-function openState(slot, { isOld, readAt, isAside }) {
+function openState(slot, { isOld, readAt, isAside, isPage }) {
   const isQueue = slot.admission === "QUEUE_ONLY";
   const isAlmost = slot.remaining <= Math.max(ALMOST, Math.floor(slot.capacity / 10)) && slot.capacity > ALMOST;
   const moment = isOld ? t("state.age", { count: Math.max(1, Math.round((Date.now() - readAt) / 60_000)) }) : "";
@@ -264,9 +269,24 @@ function openState(slot, { isOld, readAt, isAside }) {
     isQueue && [h("br"), h("span", { class: "soft" }, t("state.inOrder"))],
     moment && h("span", { class: "soft" }, moment),
   );
-  const action = () => button(isOld || isAside ? "second" : "", [t(isQueue ? "action.queue" : "action.book"), title(slot)], () => asUser(() => book(slot)));
+  const kind = isOld || isAside ? "second" : "";
+  const isForAll = others().length > 0 && Boolean(shows.below); // until then, one books for oneself
+  const action = () => isForAll
+    ? button(
+      kind,
+      [t(isQueue ? "action.queueFor" : "action.bookFor"), title(slot)],
+      () => chooseFor(slot),
+      { "aria-expanded": String(whom.openAt === slot.id) },
+    )
+    : button(kind, [t(isQueue ? "action.queue" : "action.book"), title(slot)], () => asUser(() => book(slot)));
   const state = isOld ? "stale" : isQueue ? "queue" : isAlmost ? "almost" : "open";
-  return { state, moment, left: () => [freeDashes(slot), text()], action };
+  return { state, moment, left: () => [freeDashes(slot), text()], isForAll, ...(!(isForAll && isPage) && { action }) };
+}
+
+/** Show in the row of a slot for whom to book, or hide it. @param {any} slot */
+function chooseFor(slot) {
+  whom.openAt = whom.openAt === slot.id ? "" : slot.id;
+  redraw();
 }
 
 /** Sign in before, and come back. @param {() => void} action */

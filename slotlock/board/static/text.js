@@ -249,8 +249,16 @@ export function ordinal(value) {
 /** The zone of the browser. */
 export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The zone of the site, where it has one: of a place on the earth. */
-export const schoolZone = site.timeZone && site.timeZone !== "UTC" ? site.timeZone : deviceZone;
+/** Whether the site has a zone: of a place on the earth. */
+export const hasZone = Boolean(site.timeZone && site.timeZone !== "UTC");
+
+/** The zone of times that are about no course: that of the site, or else of its courses. */
+export let schoolZone = hasZone ? site.timeZone : deviceZone;
+
+/** Use the zone of a course, unless the site has one. @param {any} slot or nothing */
+export function learnZone(slot) {
+  if (!hasZone && slot) schoolZone = slot.timeZone;
+}
 
 /** Return the name of a zone, as Central European Time; one without a name stays as it is. @param {string} zone */
 export function zoneName(zone) {

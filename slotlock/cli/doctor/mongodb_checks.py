@@ -13,6 +13,7 @@ from slotlock.cli.doctor.address_checks import check_addresses
 from slotlock.cli.doctor.finding import Finding, check_clock, fail, ok, warning
 from slotlock.cli.doctor.worker_checks import check_workers
 from slotlock.devserver.binaries import MONGOD
+from slotlock.domain.site.site import SITE_FIELDS
 from slotlock.infrastructure.mongo.client import (
     DEFAULT_DATABASE,
     OPERATION_TIMEOUT_MS,
@@ -25,6 +26,7 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSION_FIELD, SCHEMA_VERSIONS
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError, find_missing
 from slotlock.infrastructure.mongo.repositories import INDEXES
+from slotlock.infrastructure.mongo.site.site_repository import SiteRepository
 from slotlock.infrastructure.mongo.users.account_admin_writer import has_admin
 
 HEALTHY_STATES = {"PRIMARY", "SECONDARY", "ARBITER"}
@@ -141,6 +143,7 @@ async def _check_database(database: Database, settings: Settings) -> AsyncIterat
         yield await _check_documents(database)
         yield await check_addresses(database)
         yield await _check_admin(database, settings)
+        yield await _check_site(database)
         async for finding in check_workers(database):
             yield finding
     except PyMongoError as error:
@@ -185,3 +188,11 @@ async def _check_admin(database: Database, settings: Settings) -> Finding:
     if settings.admin_email is not None:
         return ok("admin", f"there is none; the next start creates {settings.admin_email}")
     return warning("admin", "no account is an admin, and only one makes organizers", FIRST_ADMIN)
+
+
+async def _check_site(database: Database) -> Finding:
+    own = await SiteRepository(database).find()
+    names = [name for name, attribute in SITE_FIELDS.items() if getattr(own, attribute)]
+    if not names:
+        return ok("site", "as the settings say")
+    return ok("site", f"the board sets {', '.join(names)}, whose settings have no effect")

@@ -94,6 +94,7 @@ class NoteAction(DescribedEnum):
     )
     SIGN_IN_LINKED = "sign_in_linked", "A sign-in at a provider was linked to an account."
     SIGN_IN_UNLINKED = "sign_in_unlinked", "A sign-in at a provider was unlinked from an account."
+    SITE_EDITED = "site_edited", "An admin changed what the site shows of itself."
     CALENDAR_FEED_CREATED = (
         "calendar_feed_created",
         "A user created a private calendar feed, which replaced the one before.",

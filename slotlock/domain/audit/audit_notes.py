@@ -19,6 +19,7 @@ from slotlock.domain.schedule.holidays import HolidayList
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.unchanged import Unchanged
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.site.site import SITE_FIELDS, SiteValues
 from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.user import User, UserId
 
@@ -215,6 +216,17 @@ def note_holiday_list_change(
     edits = tuple(field_edits(HOLIDAY_LIST_FIELDS, before, after))
     note = AuditNote(now, by, action, edits, holiday_list=shown.name if shown else None)
     return note if edits else None
+
+
+def note_site_change(
+    before: SiteValues, after: SiteValues, by: UserId, now: datetime
+) -> AuditNote | None:
+    """Return the note of a change of the site's own values; None if nothing changed."""
+    edits = tuple(
+        FieldEdit(each.field, each.before or None, each.after or None)
+        for each in field_edits(SITE_FIELDS, before, after)
+    )
+    return AuditNote(now, by, NoteAction.SITE_EDITED, edits) if edits else None
 
 
 def note_user_change(

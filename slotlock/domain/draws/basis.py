@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Annotated, Any, NewType
+from typing import Annotated, Any, Literal, NewType
 
 from msgspec import Meta, to_builtins
 
@@ -147,7 +147,10 @@ class FormerDraw:
 
 @document_object
 class DrawBasis:
-    """The rules, the slots and the entries of a draw; the entries are sorted by their leaves."""
+    """The rules, the slots and the entries of a draw; the entries are sorted by their leaves.
+
+    `gap_minutes` is how far apart the places of a user must be: campaigns have no such rule yet.
+    """
 
     draw_id: RecordDrawId
     campaign_id: Annotated[CampaignId, _Id]
@@ -160,6 +163,7 @@ class DrawBasis:
     acts: tuple[PublicAct, ...] = ()
     former: tuple[FormerDraw, ...] = ()
     record_for: DrawRecordReaders = DrawRecordReaders.PARTICIPANTS
+    gap_minutes: Literal[0] = 0
 
 
 def in_order(basis: DrawBasis) -> DrawBasis:

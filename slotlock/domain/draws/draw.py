@@ -119,7 +119,9 @@ class DrawSettings:
 
 @value_object
 class Draw:
-    """The draw of a campaign. `root` is set once the closed wishes are stored, at `root_at`.
+    """The draw of a campaign.
+
+    `root` is set once the closed wishes are stored, at `root_at`, with the number of the entries.
 
     `server_seed` is made at the opening. It is secret until it is the seed of the draw.
 
@@ -144,6 +146,7 @@ class Draw:
     supersedes: DrawId | None = None
     failures: int = 0
     problem: str | None = None
+    entry_count: int | None = None
 
     @property
     def state(self) -> DrawState:
@@ -370,9 +373,9 @@ def close(draw: Draw, by: UserId | None, now: datetime) -> Draw | WrongDrawState
     return _with_act(draw, (DrawState.COLLECTING,), DrawState.CLOSED, by, now)
 
 
-def with_root(draw: Draw, root: str, now: datetime) -> Draw:
-    """Return the closed draw with the root of its basis, which is stored."""
-    return _changed(replace(draw, root=root, root_at=now))
+def with_root(draw: Draw, root: str, entry_count: int, now: datetime) -> Draw:
+    """Return the closed draw with the root of its basis, which is stored with its entries."""
+    return _changed(replace(draw, root=root, root_at=now, entry_count=entry_count))
 
 
 def with_seed(draw: Draw, text: str | None, by: UserId, now: datetime) -> Draw | DrawRefusal:

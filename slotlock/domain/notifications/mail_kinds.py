@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import edits_shown_with, merged_schedule_edits
@@ -14,6 +15,7 @@ from slotlock.domain.notifications.outbox import Channel, OutboxEntry
 from slotlock.domain.notifications.slot_changes import SlotChanges
 from slotlock.domain.shared.declare import declarations
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import UserId
 
 # The changes of a user's bookings within this time are one mail.
@@ -66,7 +68,11 @@ DIRECT_KINDS = (
 CAMPAIGN_OPENS = MailKind("campaign_opens")
 ANNOUNCEMENT = MailKind("announcement")
 DRAW_RESULT = MailKind("draw_result")
-MAIL_KINDS = (*BOOKING_KINDS, *DIRECT_KINDS, CAMPAIGN_OPENS, ANNOUNCEMENT, DRAW_RESULT)
+TEAM_INVITATION = MailKind("team_invitation")
+MAIL_KINDS = (
+    *(*BOOKING_KINDS, *DIRECT_KINDS),
+    *(CAMPAIGN_OPENS, ANNOUNCEMENT, DRAW_RESULT, TEAM_INVITATION),
+)
 _KIND_OF = {action: kind for kind in BOOKING_KINDS for action in kind.actions}
 
 
@@ -226,3 +232,18 @@ def draw_result_mail(
         user_id,
         data={"campaign": campaign_id, "draw": draw_id},
     )
+
+
+def team_invitation_mail(
+    team_id: TeamId, login_name: str, by: UserId, now: datetime
+) -> OutboxEntry | None:
+    """Return the mail to the user of an address whom a team invites; None for a user name.
+
+    Whether the address has an account is found when the mail is sent, as no response may tell it.
+    Each member causes one mail to an address a day, however often they invite and withdraw.
+    """
+    if "@" not in login_name:
+        return None
+    subject = sha256(f"{by} {login_name}".encode()).hexdigest()[:32]
+    data = {"team": team_id, "to": login_name}
+    return direct_mail(TEAM_INVITATION, subject, now.date().isoformat(), now, data=data)

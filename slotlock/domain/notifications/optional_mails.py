@@ -1,7 +1,7 @@
 """Mails that users may refuse, and that wait for the end of quiet hours.
 
-No change causes them, but the time or an organizer. What concerns a user's own booking right now is
-none of them.
+No change of a booking causes them, but the time, an organizer, or a team. What concerns a user's
+own booking right now is none of them.
 """
 
 from datetime import datetime, timedelta
@@ -9,7 +9,12 @@ from datetime import datetime, timedelta
 from slotlock.domain.booking.booking import Booking, BookingStatus
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.terms import CampaignTerms
-from slotlock.domain.notifications.mail_kinds import ANNOUNCEMENT, CAMPAIGN_OPENS, REMINDER
+from slotlock.domain.notifications.mail_kinds import (
+    ANNOUNCEMENT,
+    CAMPAIGN_OPENS,
+    REMINDER,
+    TEAM_INVITATION,
+)
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry
 from slotlock.domain.notifications.quiet_hours import QuietHours
 from slotlock.domain.users.user import MailTopic, UserId
@@ -18,6 +23,7 @@ TOPICS = {
     REMINDER.name: MailTopic.REMINDERS,
     CAMPAIGN_OPENS.name: MailTopic.ANNOUNCEMENTS,
     ANNOUNCEMENT.name: MailTopic.ANNOUNCEMENTS,
+    TEAM_INVITATION.name: MailTopic.ANNOUNCEMENTS,
 }
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -23,6 +24,10 @@ class QuietHours:
     begin: time
     end: time
     zone: ZoneInfo
+
+    def in_zone(self, time_zone: str) -> "QuietHours":
+        """Return these hours by the clocks of another zone."""
+        return replace(self, zone=ZoneInfo(time_zone))
 
     def end_at(self, instant: datetime) -> datetime | None:
         """Return when the quiet hours around this time end; None outside of them."""

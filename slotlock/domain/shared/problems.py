@@ -21,6 +21,8 @@ class ProblemCode(Enum):
     YEAR_NOT_IN_RANGE = "The year must be between {minimum} and {maximum}."
     UNKNOWN_TIME_ZONE = "Please use an IANA time zone, such as Europe/Berlin."
 
+    INVALID_COLOR = "Please enter a color like #2a3bb7."
+
     # Accounts
     INVALID_EMAIL = "This is not an email address."
     INVALID_USERNAME = "A user name has 1 to {maximum} characters, without spaces and @."

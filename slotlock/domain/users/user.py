@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import NewType
 
 from slotlock.domain.shared.described_enum import DescribedEnum
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, strip_blanks, validate_line
 from slotlock.domain.shared.value_object import value_object
@@ -14,6 +15,8 @@ from slotlock.domain.shared.value_object import value_object
 UserId = NewType("UserId", str)
 
 MAX_USER_NAME_LENGTH = 100
+# Some characters fold to many; with a login name, it still is a position in a list.
+MAX_SORTED_LENGTH = 300
 # No registered combination of language, script, region and variants is longer (RFC 5646, 4.4.1).
 MAX_LOCALE_LENGTH = 35
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*", re.ASCII)
@@ -129,6 +132,17 @@ class User:
         return self.banned_at is not None
 
     @property
+    def known_family_name(self) -> str | None:
+        """Return the family name if it still is a part of the name."""
+        family_name, given_name = split_name(self.name, self.family_name)
+        return family_name if given_name else None
+
+    @property
+    def sort_name(self) -> str:
+        """Return the place of the user in lists."""
+        return to_sort_name(self.name, self.family_name, self.login_name)
+
+    @property
     def erased(self) -> bool:
         """Return whether the account was erased: only its id and past bookings are left."""
         return self.erased_at is not None
@@ -182,6 +196,11 @@ def list_name(name: str, family_name: str | None) -> str:
     """Return a name as lists show it: `Becker, Björn`."""
     family, given = split_name(name, family_name)
     return f"{family}, {given}" if given and " " in name else name
+
+
+def to_sort_name(name: str, family_name: str | None, login_name: str) -> str:
+    """Return a text, unique as the login name, that orders lists as rosters are ordered."""
+    return f"{fold(list_name(name, family_name))[:MAX_SORTED_LENGTH]}\t{login_name}"
 
 
 def normalize_locale(tag: str) -> str:

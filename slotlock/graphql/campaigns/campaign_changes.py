@@ -14,7 +14,7 @@ from slotlock.graphql.shared_events import SharedEvents
 from slotlock.services.live.campaign_hub import CampaignSubscription, CampaignUpdate
 
 # What is read from MongoDB, what only organizers see, and what depends on the caller.
-UNSHARED_FIELDS = frozenset({"description", "mailNote", "hasMyWishes", "similarGroups"})
+UNSHARED_FIELDS = frozenset({"description", "mailNote", "hasMyWishes", "similarGroups", "draw"})
 
 
 @strawberry.type(description="The present state of a campaign that changed.")

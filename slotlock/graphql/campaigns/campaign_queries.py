@@ -22,6 +22,7 @@ from slotlock.graphql.core.connections import (
 from slotlock.graphql.core.enums import CampaignState, SlotAdmission, TimeOrder
 from slotlock.graphql.core.ids import campaign_global_id
 from slotlock.graphql.core.node import Node, attribute_field
+from slotlock.graphql.core.outcomes import ResultView, present
 from slotlock.graphql.core.shared_types import GroupLimit, similar_groups_of
 from slotlock.services.campaigns import campaigns
 
@@ -131,6 +132,20 @@ class Campaign(Node):
     )
     async def has_my_wishes(self, info: Info) -> bool:
         return bool(await info.context.loaders.has_wishes.load(self._campaign.id))
+
+    @field(
+        # The type is in a layer above.
+        graphql_type=Annotated[
+            "Draw",  # noqa: F821
+            strawberry.lazy("slotlock.graphql.draws.draw_types"),
+        ]
+        | None,
+        description="The draw of the campaign: the one that goes on, or else the latest. Null "
+        "without one.",
+    )
+    async def draw(self, info: Info) -> object:
+        found = await info.context.services.draws.find_latest(self._campaign.id)
+        return present(found, ResultView(info.context.viewer)) if found else None
 
     @field(
         description="A text in Markdown, as the organizer entered it; null without a description. "

@@ -112,7 +112,7 @@ def _read_id(parts: list[object]) -> str | None:
 
 def _read_name(parts: list[object]) -> str | None:
     match parts:
-        case [str(name)] if name and not validate_line(name.replace("\0", ""), MAX_NAME_LENGTH):
+        case [str(name)] if name and not validate_line(name.replace("\t", ""), MAX_NAME_LENGTH):
             return name
     return None
 

@@ -68,9 +68,7 @@ async def _find_result(info: Info, campaign_id: str, user_id: UserId) -> DrawRes
 async def _find_draw(info: Info, draw_id: str) -> draw.Draw | None:
     """Return a draw if the viewer may see it."""
     services, parsed = info.context.services, ids.parse_draw_id(draw_id)
-    found = parsed and await services.draws.find(parsed)
-    visible = await draws.only_visible(services, [found], info.context.viewer) if found else ()
-    return visible[0] if visible else None
+    return await draws.find_visible(services, parsed, info.context.viewer) if parsed else None
 
 
 @strawberry.type
@@ -125,8 +123,9 @@ class DrawQueries:
         return [UserWishes.of(Draw(of_draw), own) for of_draw, own in found]
 
     @field(
-        description="How often each slot of a campaign is wished for, the most wanted first. Null "
-        "without a draw, and for members unless `showsDemand` is on."
+        description="How often each slot of a campaign is wished for, as of some seconds ago: the "
+        "most wanted first, and also open ones that nobody wishes for. Null without a draw, and "
+        "for members unless `showsDemand` is on."
     )
     async def wish_statistics(
         self, info: Info, campaign_id: CampaignIdArgument
@@ -193,7 +192,8 @@ class DrawQueries:
         description="The public record of a draw as a JSON document, which anybody can verify, "
         "with `slotlock draw verify` or a program of their own. From the root on, everybody reads "
         "the rules and the leaves. Organizers and those named by `recordFor` read the result when "
-        "the draw is over. Null before the root."
+        "the draw is over. Null before the root. A record of more than 2,000 users is too large "
+        "for a response: `GET /draws/{recordId}/record` has each."
     )
     async def draw_record(self, info: Info, draw_id: DrawIdArgument) -> str | None:
         found = await _find_draw(info, draw_id)

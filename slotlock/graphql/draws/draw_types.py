@@ -132,6 +132,17 @@ class Draw:
     root_at = attribute_field(
         "_draw.root_at", datetime | None, "When the root became public; null before."
     )
+
+    @field(
+        description="How many users and teams have wishes that count. Only organizers see it "
+        "before the wishes are closed; null then for members."
+    )
+    async def entry_count(self, info: Info) -> int | None:
+        counted, viewer = self._draw.entry_count, info.context.viewer
+        if counted is not None or viewer is None or not viewer.is_organizer:
+            return counted
+        return await info.context.services.wishes.count(self._draw.id)
+
     is_written = attribute_field(
         "_draw.is_written",
         bool,

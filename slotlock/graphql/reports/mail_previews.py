@@ -5,9 +5,12 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
+from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.site.site import checked_changes
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import bad_input
+from slotlock.graphql.site_mutations import UpdateSiteInput
 
 
 @strawberry.type(description="What a mail of one kind would say to the caller.")
@@ -38,22 +41,29 @@ class MailPreviewQueries:
             strawberry.ID | None,
             argument(description="The campaign with the slot that the mails are about."),
         ] = None,
+        site: Annotated[
+            UpdateSiteInput | None,
+            argument(description="As if `updateSite` had got these changes."),
+        ] = None,
     ) -> list[MailPreview]:
         # It imports a template engine, which many processes never need.
         from slotlock.services.notifications.mail_previews import preview_mails
-        from slotlock.services.notifications.mailer import MailSite
 
-        caller, site = info.context.require_organizer(), info.context.site
+        caller = info.context.require_organizer()
         parsed_slot = slot_id and ids.parse_slot_id(slot_id)
         parsed_campaign = campaign_id and ids.parse_campaign_id(campaign_id)
+        changes = checked_changes(site.to_changes() if site else {})
+        if isinstance(changes, InvalidInput):
+            raise bad_input("site", changes.sentences)
         organizer = await info.context.loaders.user(caller.user_id)
         previews = organizer and await preview_mails(
             info.context.services,
-            MailSite(site.name, site.board_url),
+            info.context.site.board_url,
             organizer,
             locale,
             slot_id=parsed_slot or None,
             campaign_id=parsed_campaign or None,
+            changes=changes,
         )
         if not previews or (slot_id and not parsed_slot) or (campaign_id and not parsed_campaign):
             name = "slotId" if slot_id else "campaignId"

@@ -34,6 +34,7 @@ from slotlock.graphql.resources.resource_mutations import ResourceMutations
 from slotlock.graphql.resources.resource_queries import ResourceQueries
 from slotlock.graphql.schema.nodes import NodeQueries
 from slotlock.graphql.schema.subscriptions import Subscription
+from slotlock.graphql.site_mutations import SiteMutations
 from slotlock.graphql.site_queries import SiteQueries
 from slotlock.graphql.slots.holiday_lists import HolidayListMutations, HolidayListQueries
 from slotlock.graphql.slots.my_meetings import MyMeetingQueries
@@ -101,6 +102,7 @@ Mutation = merge_types(
         WebhookMutations,
         OutboxMutations,
         AnnouncementMutations,
+        SiteMutations,
     ),
 )
 Mutation.__strawberry_definition__.description = "The root of all mutations."  # type: ignore[attr-defined]

@@ -60,7 +60,7 @@ AnnouncementsArgument = Annotated[
     bool | None,
     argument(
         description="Whether the user gets announcements by mail: messages of organizers to all, "
-        "and that a campaign will open. It does not change if it is left out."
+        "invitations to teams, and that a campaign will open. It does not change if it is left out."
     ),
 ]
 

@@ -45,6 +45,10 @@ class SignInIdentity:
 @strawberry.type(description="A user account.")
 class User(Node):
     name: str = field(description="The name of the user. Organizers can change it.")
+    family_name: str | None = field(
+        description="The part of `name` that a file of users gave as the family name; lists are "
+        "sorted by it, then by `name`. Null if it is not known."
+    )
     email: EmailAddress | None = field(
         description="The e-mail address. Only the user and organizers see it; null for others, and "
         "for an account with a `username`."
@@ -88,7 +92,8 @@ class User(Node):
     )
     wants_announcements: bool | None = field(
         description="Whether the user gets announcements by mail: messages of organizers to all, "
-        "and that a campaign will open. Only the user and organizers see it; null for others."
+        "invitations to teams, and that a campaign will open. Only the user and organizers see it; "
+        "null for others."
     )
     erased: bool = field(
         description="Whether the account was erased. `name` is a placeholder then, and past "
@@ -162,6 +167,7 @@ class User(Node):
         return cls(
             id=user_global_id(user.id),
             name=user.name,
+            family_name=user.known_family_name,
             email=EmailAddress(user.email) if user.email and sees_email else None,
             username=user.username if sees_account else None,
             email_verified=user.email_verified if sees_account else None,
@@ -217,7 +223,7 @@ class UserGroup:
     )
 
 
-USERS = ListCursors("users", BY_NAME, lambda found: found.login_name)
+USERS = ListCursors("users", BY_NAME, lambda found: found.sort_name)
 USER_GROUPS = ListCursors("userGroups", BY_NAME, lambda found: found.name)
 MAX_SEARCH_LENGTH = 200
 
@@ -292,8 +298,8 @@ class UserQueries:
         return User.for_self(found) if found else None
 
     @field(
-        description="The users that match a filter, by e-mail address or user name. Organizers "
-        "only."
+        description="The users that match a filter, by family name as far as it is known, and then "
+        "by name. Organizers only."
     )
     async def users(
         self,

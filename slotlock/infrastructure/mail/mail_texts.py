@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.site import site
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).with_name("templates")
-DEFAULT_LANGUAGE = "en"
-LANGUAGES = (DEFAULT_LANGUAGE, "de", "zh")
+LANGUAGES = site.LANGUAGES
+DEFAULT_LANGUAGE = LANGUAGES[0]
 # A blank between a value, within two NULs, and its neighbor, if Chinese stands on both sides.
 CHINESE = r"[\u2018-\u201d\u3000-\u9fff\uff00-\uffef]"
 BLANK = re.compile(rf"({CHINESE})(?:\0 \0?| \0)(?={CHINESE})")

@@ -33,6 +33,7 @@ from slotlock.infrastructure.mongo.schedule.holiday_lists import (
     HOLIDAY_LIST_INDEXES,
     HolidayListRepository,
 )
+from slotlock.infrastructure.mongo.site.site_repository import SiteRepository
 from slotlock.infrastructure.mongo.slots.ended_bookings import (
     ENDED_BOOKING_INDEXES,
     EndedBookingRepository,
@@ -102,9 +103,10 @@ class Repositories(AccountRepositories):
         self.slot_changes = SlotChangesReader(database)
         self.scheduled_mails = ScheduledMailQueries(database)
         self.announcements = AnnouncementRepository(database)
+        self.site_values = SiteRepository(database)
         self.write_probe = WriteProbe(database)
         backfills = (
-            self.users.backfill_search_words,
+            self.users.backfill_list_fields,
             self.list_field_backfill.backfill,
             self.resources.backfill,
             self.slot_writer.backfill_deadlines,

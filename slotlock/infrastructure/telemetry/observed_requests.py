@@ -23,7 +23,7 @@ _LOGGED_PATHS = frozenset(
         "/metrics",
     }
 )
-_LOGGED_PREFIXES = ("/personal-data/", "/exports/", "/calendars/")
+_LOGGED_PREFIXES = ("/personal-data/", "/draws/", "/exports/", "/calendars/")
 
 log = logging.getLogger("slotlock.access")
 

@@ -223,7 +223,7 @@ async def store_basis(services: Services, draw_id: DrawId) -> Draw | DrawRefusal
         root = root_of(found.basis)
         await services.draws.insert_basis(found, root)
         await store_closing(services, found.basis, root)
-        with_basis = with_root(closed, root, services.now())
+        with_basis = with_root(closed, root, len(found.basis.entries), services.now())
         note = note_draw_change(closed, with_basis, None, services.now())
         if await services.draws.update(closed, with_basis, note):
             await services.draws.delete_other_bases(with_basis)
@@ -487,6 +487,13 @@ async def only_visible(
     if viewer is None or viewer.is_organizer:
         return draws if viewer else ()
     return [each for each in draws if await services.draws.find_result(each, viewer.user_id)]
+
+
+async def find_visible(services: Services, draw_id: DrawId, viewer: Caller | None) -> Draw | None:
+    """Return a draw if the viewer may see it."""
+    found = await services.draws.find(draw_id)
+    visible = await only_visible(services, [found], viewer) if found else ()
+    return visible[0] if visible else None
 
 
 async def find_draw_result(

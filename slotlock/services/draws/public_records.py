@@ -10,25 +10,31 @@ from slotlock.domain.draws.basis import DrawBasis, DrawRecordReaders
 from slotlock.domain.draws.draw import Draw, with_record
 from slotlock.domain.draws.drawing import DrawnEntry, draw_places
 from slotlock.domain.users.user import Caller
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.draw_records import DrawRecord, to_text
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.container import Services
 
 # Reading takes long for 20,000 users.
 LONG_READ_S = 30.0
+USER_BATCH_SIZE = 2_000
 
 
 async def draw_record(services: Services, draw: Draw, viewer: Caller | None) -> str | None:
-    """Return the public record of a draw; None before its closing.
+    """Return the public record of a draw; None before its closing."""
+    allow_wait(LONG_READ_S)
+    name = await find_name(services, draw, viewer)
+    return await services.draw_texts.find(draw.id, name) if name else None
+
+
+async def find_name(services: Services, draw: Draw, viewer: Caller | None) -> str | None:
+    """Return the name of the text of a record; None before the closing of its draw.
 
     It has the result when the draw is over, for those whom its settings name.
     """
-    allow_wait(LONG_READ_S)
-    if draw.root is None:
-        return None
     if draw.record_hash is not None and await _may_read_result(services, draw, viewer):
-        return await services.draw_texts.find(draw.id, draw.record_hash)
-    return await services.draw_texts.find(draw.id, draw.root)
+        return draw.record_hash
+    return draw.root
 
 
 async def _may_read_result(services: Services, draw: Draw, viewer: Caller | None) -> bool:
@@ -54,7 +60,19 @@ async def store_result(
     text = await asyncio.to_thread(to_text, record)
     name = sha256(text.encode()).hexdigest()
     await services.draw_texts.insert(draw.id, name, text)
+    await _forget_erased(services, draw)
     return name
+
+
+async def _forget_erased(services: Services, draw: Draw) -> None:
+    """Remove the users from the entries of a draw whose accounts were erased before its end."""
+    entries = await services.draws.find_entries(draw)
+    user_ids = [user_id for entry in entries.values() for user_id in entry.user_ids]
+    for batch in chunked(user_ids, USER_BATCH_SIZE):
+        users = await services.users.find_many(batch)
+        erased = [each for each in batch if each not in users or users[each].erased]
+        if erased:
+            await services.draws.remove_users(erased, draw)
 
 
 async def finish_record(services: Services, draw: Draw) -> Draw:

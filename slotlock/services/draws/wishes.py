@@ -102,6 +102,7 @@ async def copy_wishes(services: Services, former: Draw, draw: Draw, by: UserId) 
     lists = [
         Wishes(entries[each.leaf].user_ids, each.wishes, _new_salt(), by, now)
         for each in basis.entries
+        if entries[each.leaf].user_ids
     ]
     await services.wishes.insert(draw, lists)
 
@@ -168,4 +169,4 @@ async def wish_statistics(
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not (caller.is_organizer or draw.settings.shows_demand):
         return None
-    return await services.wishes.count_by_slot(draw.id)
+    return await services.demand.find(draw)

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
+from zoneinfo import ZoneInfo
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
@@ -25,7 +26,6 @@ from slotlock.infrastructure.mail.mail_texts import MailText, language_of, rende
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 from slotlock.services.notifications.booking_mails import old_values, slot_values
-from slotlock.services.notifications.mailer import MailSite
 
 # The title and the place of a course, in each language.
 EXAMPLES = {"en": ("Chess", "Room 12"), "de": ("Schach", "Raum 12"), "zh": ("国际象棋", "12 教室")}
@@ -42,20 +42,24 @@ class MailPreview:
 
 async def preview_mails(
     services: Services,
-    site: MailSite,
+    board_url: str,
     organizer: User,
     locale: str | None = None,
     *,
     slot_id: SlotId | None = None,
     campaign_id: CampaignId | None = None,
+    changes: Mapping[str, str] | None = None,
 ) -> list[MailPreview] | None:
     """Return a preview of each kind of mail, as if the organizer got it.
 
     It is about the slot, or the next slot of the campaign; without one, about an example. Return
     None if there is no such slot or campaign. The language is that of the organizer by default, or
-    else of the site; an invitation goes to users who have chosen none.
+    else of the site, as it would be with changes of its own values; an invitation goes to users who
+    have chosen none.
     """
-    language = language_of(locale, organizer.locale, services.locale)
+    own = replace(await services.site_values.find(), **(changes or {}))
+    site = own.over(services.site.defaults)
+    language = language_of(locale, organizer.locale, site.locale)
     campaign = await services.campaigns.find(campaign_id) if campaign_id else None
     if campaign_id is not None:
         if campaign is None:
@@ -64,14 +68,17 @@ async def preview_mails(
             campaign_id, None, ends_after=services.now(), limit=1, include_hidden=True
         )
         slot_id = next(iter(ids), None)
-    slot = replace(_example_slot(services, language), terms=campaign.terms if campaign else None)
+    slot = replace(
+        _example_slot(services, language, site.time_zone),
+        terms=campaign.terms if campaign else None,
+    )
     if slot_id is not None:
         state = await services.slots.find(SlotQuery(slot_id, services.now()))
         if state is None:
             return None
         slot = state.slot
-    values = await _values(services, site, organizer, slot, language)
-    shared = {"name": organizer.name, "site_name": site.name, "board_url": site.board_url}
+    values = await _values(services, board_url, organizer, slot, language)
+    shared = {"name": organizer.name, "site_name": site.name, "board_url": board_url}
     by_organizer = {"by": organizer.name}
     own_values: Mapping[str, Mapping[str, str]] = {
         CANCELLED.name: by_organizer,
@@ -83,7 +90,7 @@ async def preview_mails(
     def note_of(kind: MailKind) -> Mapping[str, object]:
         return {} if kind.name in KINDS_WITH_NOTE else {"note": ""}
 
-    invited = language_of(locale, services.locale, organizer.locale)
+    invited = language_of(locale, site.locale, organizer.locale)
     return [
         MailPreview(
             kind.name,
@@ -97,12 +104,13 @@ async def preview_mails(
     ]
 
 
-def _example_slot(services: Services, language: str) -> Slot:
+def _example_slot(services: Services, language: str, time_zone: str) -> Slot:
     title, place = EXAMPLES[language]
-    start = (services.now() + 7 * DAY).replace(hour=14, minute=0, second=0, microsecond=0)
+    local = (services.now() + 7 * DAY).astimezone(ZoneInfo(time_zone))
+    start = local.replace(hour=14, minute=0, second=0, microsecond=0).astimezone(UTC)
     return Slot(
         title,
-        "UTC",
+        time_zone,
         1,
         place,
         SlotKind.COURSE,
@@ -114,14 +122,14 @@ def _example_slot(services: Services, language: str) -> Slot:
 
 
 async def _values(
-    services: Services, site: MailSite, organizer: User, slot: Slot, language: str
+    services: Services, board_url: str, organizer: User, slot: Slot, language: str
 ) -> Mapping[str, object]:
     """Return a value for everything that a template shows."""
     meetings = tuple(Meeting(each.start - DAY, each.end - DAY) for each in slot.all_meetings)
     start, end = meetings[0].start, meetings[-1].end
     before = replace(slot, start=start, end=end, meetings=meetings if slot.meetings else ())
     return {
-        **await slot_values(services, slot, language, site.board_url, slot.meeting_url),
+        **await slot_values(services, slot, language, board_url, slot.meeting_url),
         **old_values(before, language),
         "deadline": format_time(services.now() + DAY, slot.time_zone, language),
         "by": None,

@@ -3,9 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, RESET_PASSWORD
+from slotlock.domain.notifications.mail_kinds import (
+    BOOKING_KIND_NAMES,
+    RESET_PASSWORD,
+    TEAM_INVITATION,
+)
 from slotlock.domain.notifications.optional_mails import TOPICS
 from slotlock.domain.notifications.outbox import (
     UNDELIVERABLE,
@@ -15,6 +20,7 @@ from slotlock.domain.notifications.outbox import (
 )
 from slotlock.domain.notifications.quiet_hours import QuietHours
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import MailTopic, User, UserId
 from slotlock.infrastructure.mail.addresses import MailSender, parse_smtp_url
@@ -41,15 +47,13 @@ MAX_RATE_PAUSE_S = 1.0
 
 @value_object
 class MailSite:
-    """What mails show of the site, and when it sends those that can wait.
+    """The addresses in mails, and when the site sends those that can wait.
 
     Without the address of its board, mails have no links. `unsubscribe_url` returns the address at
     which a user refuses mails about a topic.
     """
 
-    name: str
     board_url: str = ""
-    time_zone: str = "UTC"
     quiet_hours: QuietHours | None = None
     unsubscribe_url: Callable[[UserId, MailTopic], str] | None = None
 
@@ -103,7 +107,23 @@ class Mailer:
 
     async def deliver(self, entries: Sequence[OutboxEntry]) -> Delivery:
         """Send entries as one mail. Raises: PyMongoError."""
-        lead = entries[0]
+        if entries[0].kind == TEAM_INVITATION.name:
+            return await self._deliver_team_invitation(entries[0])
+        return await self._deliver(entries)
+
+    async def _deliver_team_invitation(self, entry: OutboxEntry) -> Delivery:
+        """Send an invitation to the account of the address, if it is known to be its user's.
+
+        The entry keeps no address: it may be that of somebody without an account.
+        """
+        found = await self._services.users.find_with_password_hash(entry.data["to"])
+        if found is None or not found[0].has_known_name:
+            return Delivery(OutboxState.SUPPRESSED, "no account has verified the address")
+        delivery = await self._deliver([replace(entry, user_id=found[0].id)])
+        return replace(delivery, recipient=None)
+
+    async def _deliver(self, entries: Sequence[OutboxEntry]) -> Delivery:
+        lead, site = entries[0], await self._services.site.load()
         user = await self._services.users.find_soon(lead.user_id) if lead.user_id else None
         if lead.user_id and (user is None or user.erased):
             return Delivery(OutboxState.SUPPRESSED, "the account no longer exists")
@@ -118,11 +138,11 @@ class Mailer:
         if user and (topic := TOPICS.get(lead.kind)):
             if not user.wants(topic):
                 return Delivery(OutboxState.SUPPRESSED, f"the user refuses {topic.value}", address)
-            if until := self._quiet_until(lead):
+            if until := self._quiet_until(lead, site):
                 wait = until - self._services.now()
                 return Delivery(OutboxState.QUEUED, "quiet hours", retry_after=wait, is_outage=True)
-        language = await self._language(lead, user)
-        content, invitations = await self._render(entries, user, address, language)
+        language = await self._language(lead, user, site)
+        content, invitations = await self._render(entries, user, address, language, site)
         if isinstance(content, str):
             return Delivery(OutboxState.SUPPRESSED, content)
         recipient = (_name_in_mail(user, address), address)
@@ -133,11 +153,11 @@ class Mailer:
             await self._services.users.set_undeliverable(user, None)
         return delivery
 
-    async def _language(self, lead: OutboxEntry, user: User | None) -> str:
+    async def _language(self, lead: OutboxEntry, user: User | None, site: SiteValues) -> str:
         """Return the language of the user, of the site, or else of the user who caused the mail."""
-        own, by, site = user.locale if user else None, lead.data.get("by"), self._services.locale
-        if own or site or not by:
-            return language_of(own, site)
+        own, by = user.locale if user else None, lead.data.get("by")
+        if own or site.locale or not by:
+            return language_of(own, site.locale)
         sender = await self._services.users.find_soon(UserId(by))
         return language_of(sender.locale if sender else None)
 
@@ -166,10 +186,12 @@ class Mailer:
             return Delivery(OutboxState.FAILED, str(error), address, is_undeliverable=is_malformed)
         return await self._server.send(message, self._sender.address, address)
 
-    def _quiet_until(self, lead: OutboxEntry) -> datetime | None:
+    def _quiet_until(self, lead: OutboxEntry, site: SiteValues) -> datetime | None:
         """Return when the quiet hours end, if the mail can wait for that."""
-        quiet = self._site.quiet_hours
-        return quiet.delayed(self._services.now(), lead.expires_at) if quiet else None
+        if self._site.quiet_hours is None:
+            return None
+        quiet = self._site.quiet_hours.in_zone(site.time_zone)
+        return quiet.delayed(self._services.now(), lead.expires_at)
 
     def _unsubscribe_url(self, lead: OutboxEntry) -> str:
         """Return the address at which the user refuses such mails, if the user may."""
@@ -184,18 +206,23 @@ class Mailer:
         return {"List-Unsubscribe": f"<{url}>", "List-Unsubscribe-Post": one_click}
 
     async def _render(
-        self, entries: Sequence[OutboxEntry], user: User | None, address: str, language: str
+        self,
+        entries: Sequence[OutboxEntry],
+        user: User | None,
+        address: str,
+        language: str,
+        site: SiteValues,
     ) -> tuple[MailText | str, Sequence[CalendarInvitation]]:
         """Return a mail and its calendars, or why there is none any more."""
         lead = entries[0]
         shared = {
             "name": _name_in_mail(user, address),
-            "site_name": self._site.name,
+            "site_name": site.name,
             "board_url": self._site.board_url,
             "unsubscribe_url": self._unsubscribe_url(lead),
         }
         if user is not None and lead.kind in LOADERS:
-            context = MailContext(user, language, self._site.board_url, self._site.time_zone)
+            context = MailContext(user, language, self._site.board_url, site.time_zone)
             loaded = await LOADERS[lead.kind](self._services, lead, context)
             return render(language, [(lead.kind, loaded)], **shared) if loaded else OVER, ()
         if lead.kind not in BOOKING_KIND_NAMES or user is None:
@@ -213,7 +240,7 @@ class Mailer:
         if isinstance(parts, str):
             return parts, ()
         texts = [(part.kind, part.values) for part in parts]
-        organizer = (self._sender.name or self._site.name, self._sender.address)
+        organizer = (self._sender.name or site.name, self._sender.address)
         async with self._writing():
             now, attendee = self._services.now(), (_name_in_mail(user, address), address)
             invitations = await invitations_of(parts, organizer, attendee, now)

@@ -1,4 +1,4 @@
-"""What the templates of mails show that are about no booking: openings, announcements and draws."""
+"""What the templates of mails show that are about no booking, such as an opening or a draw."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -6,10 +6,16 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.draw import DrawState
-from slotlock.domain.notifications.mail_kinds import ANNOUNCEMENT, CAMPAIGN_OPENS, DRAW_RESULT
+from slotlock.domain.notifications.mail_kinds import (
+    ANNOUNCEMENT,
+    CAMPAIGN_OPENS,
+    DRAW_RESULT,
+    TEAM_INVITATION,
+)
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.schedule.schedule_texts import format_time, zone_text
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
@@ -95,6 +101,19 @@ async def load_draw_result(
     }
 
 
+async def load_team_invitation(
+    services: Services, entry: OutboxEntry, context: MailContext
+) -> Values | None:
+    """Return the values of an invitation to a team; None if it is no longer open.
+
+    It has no name of the team or of the inviter: a stranger may have chosen both.
+    """
+    team, user = await services.teams.find(TeamId(entry.data["team"])), context.user
+    if team is None or user.banned or not team.invitations_of(user.id, user.login_name):
+        return None
+    return {"url": f"{context.board_url}#/" if context.board_url else ""}
+
+
 async def _title_of_place(services: Services, slot_id: SlotId, user_id: UserId) -> str | None:
     """Return the title of a slot in which the user has a place; None without one."""
     state = await services.slots.find(SlotQuery(slot_id, services.now(), [user_id]))
@@ -105,4 +124,5 @@ LOADERS: Mapping[str, Loader] = {
     CAMPAIGN_OPENS.name: load_opening,
     ANNOUNCEMENT.name: load_announcement,
     DRAW_RESULT.name: load_draw_result,
+    TEAM_INVITATION.name: load_team_invitation,
 }

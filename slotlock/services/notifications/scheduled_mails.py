@@ -85,6 +85,8 @@ class MailSchedule:
     async def insert_due(self) -> None:
         """Insert what is due until now, and what announcements lack. Raises: PyMongoError."""
         now = self._services.now()
+        if self._quiet is not None:
+            self._quiet = self._quiet.in_zone((await self._services.site.load()).time_zone)
         since = await self._queries.load_checkpoint() or now
         due = Meeting(since - WRITE_GRACE_PERIOD, now)
         await self._insert_reminders(due)

@@ -75,7 +75,8 @@ async def user_calendar(services: Services, user: User, board_url: str) -> Seque
     # Live bookings first: a booking that is cancelled meanwhile is found twice.
     async for booking, slot in _recently_ended(services, user_id):
         found.add(events_of_booking(slot.slot, booking, now))
-    events, language = found.sorted_events(), language_of(user.locale, services.locale)
+    site = await services.site.load()
+    events, language = found.sorted_events(), language_of(user.locale, site.locale)
     return await with_descriptions(services, events, board_url, language)
 
 
@@ -96,7 +97,8 @@ async def booking_calendar(
             return None
         events = list(events_of_booking(state.slot, booking, now))
     user = await services.users.find_soon(booking.user_id)
-    language = language_of(user.locale if user else None, services.locale)
+    site = await services.site.load()
+    language = language_of(user.locale if user else None, site.locale)
     return await with_descriptions(services, events, board_url, language)
 
 

@@ -233,4 +233,4 @@ async def finish_interrupted_changes(services: Services) -> None:
     now = services.now()
     await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
     await services.list_field_backfill.backfill_revised(now - REVISED_WITHIN)
-    await services.users.backfill_search_words()
+    await services.users.backfill_list_fields()

@@ -1,16 +1,20 @@
 """The color of the site: a style sheet in which every text can be read."""
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 
 from slotlock.api.board.colors import BLACK, NIGHT, WHITE, contrast, site_style
 from slotlock.api.board.documents import BOARD_DIR
 from slotlock.api.board.endpoint import board_routes
+from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.user import Registration
-from slotlock.graphql.context import SiteSettings
+from slotlock.graphql.context import DEFAULT_SITE
 
 # As small as a color of 8 bits allows.
 CONTRAST = 4.45
@@ -39,21 +43,33 @@ def test_a_contrast_is_that_of_wcag() -> None:
     assert contrast((119, 119, 119), WHITE) == pytest.approx(4.48, abs=0.01)
 
 
-async def test_the_style_sheet_of_the_page_has_the_color_of_the_site() -> None:
+async def test_the_page_has_the_color_of_the_site_with_the_same_files() -> None:
     values = _values(site_style("#2a3bb7"))
     assert values["day"] == values["panel"] == (42, 59, 183)
     used = re.findall(r"var\(--site-([\w-]+),", (BOARD_DIR / "static/board.css").read_text())
     assert set(used) == set(values)
-    sheets = []
-    for color in (None, "#2a3bb7"):
+    pages = []
+    for color in ("", "#2a3bb7"):
+
+        async def load_site(_: Request, color: str = color) -> SiteValues:
+            return SiteValues(name="School", color=color)
+
         routes = board_routes(
-            SiteSettings(color=color), Registration.OPEN, sends_mail=False, password_sign_in=True
+            DEFAULT_SITE, load_site, Registration.OPEN, sends_mail=False, password_sign_in=True
         )
         transport = httpx.ASGITransport(Starlette(routes=routes))
         async with httpx.AsyncClient(transport=transport, base_url="http://board") as client:
-            page = (await client.get("/board")).text
-            sheets.append(await client.get(re.findall(r'"(/board/\w+/board\.css)"', page)[0]))
-    plain, colored = sheets
-    assert plain.url != colored.url
+            pages.append(await client.get("/board"))
+            preview = await client.get("/board/style/2a3bb7.css")
+            assert (await client.get("/board/style/blue.css")).status_code == 404
+    plain, colored = pages
     assert _values(plain.text) == {}
-    assert _values(colored.text) == values
+    assert _values(colored.text) == _values(preview.text) == values
+    # The policy allows this style and no other one.
+    [style] = re.findall(r"<style>(.*?)</style>", colored.text, re.DOTALL)
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    policies = [each.headers["content-security-policy"] for each in pages]
+    assert policies[1] == policies[0].replace(
+        "style-src 'self'", f"style-src 'self' 'sha256-{digest}'"
+    )
+    assert colored.text.replace(f"<style>{style}</style>\n", "") == plain.text

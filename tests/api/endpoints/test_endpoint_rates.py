@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from slotlock.api.calendars.calendar_endpoint import CALENDAR_READ_COST
+from slotlock.api.endpoints.draw_record_endpoint import RECORD_READ_COST
 from slotlock.domain.users.user import Role
 from slotlock.graphql.limits.operation_rates import MAX_FILES_PER_MINUTE
 from tests.support.apps.processes import AppProcess
@@ -69,10 +70,16 @@ async def test_an_address_may_unsubscribe_a_limited_number_of_times(
     assert statuses == [404] * limit + [429]
 
 
-async def test_a_user_may_read_a_limited_number_of_calendars(caller: AddressedClient) -> None:
-    limit = READS_PER_MINUTE // CALENDAR_READ_COST
-    statuses = [await get_status(caller, PUBLISHED_PATH) for _ in range(limit + 1)]
-    assert statuses == [200] * limit + [429]
+@pytest.mark.parametrize(
+    ("path", "cost", "status"),
+    [(PUBLISHED_PATH, CALENDAR_READ_COST, 200), ("/draws/none/record", RECORD_READ_COST, 404)],
+)
+async def test_a_user_may_read_a_limited_number_of_calendars_and_records(
+    caller: AddressedClient, path: str, cost: int, status: int
+) -> None:
+    limit = READS_PER_MINUTE // cost
+    statuses = [await get_status(caller, path) for _ in range(limit + 1)]
+    assert statuses == [status] * limit + [429]
 
 
 async def test_an_organizer_may_send_and_fetch_a_limited_number_of_files(

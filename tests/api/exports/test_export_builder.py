@@ -21,6 +21,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.services.container import utc_now
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, free_port
+from tests.support.cli.forked_exports import STARTED_EXPORTS
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.exports import (
@@ -41,7 +42,7 @@ def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[tuple[AppProce
     """Yield an app with a folder of its own for temporary files."""
     folder = tmp_path / "temporary"
     folder.mkdir()
-    settings = {**app_environment(servers, "exports"), "TMPDIR": str(folder)}
+    settings = {**app_environment(servers, "exports"), "TMPDIR": str(folder), STARTED_EXPORTS: "1"}
     with forked_app(settings, tmp_path / "log") as app:
         yield app, folder
 
@@ -111,7 +112,7 @@ async def test_a_client_that_disconnects_cancels_its_export(
         await eventually(lambda: leftover_files(folder) == [], "its files are deleted")
     # Later exports do not wait for a cancelled one, and leave nothing behind either.
     small_campaign_id = await create_large_campaign(app, organizer, 2, 5)
-    for file_format in ("csv", "xlsx"):
+    for file_format in ("csv", "xlsx", "pdf"):
         await download_export(organizer, f"campaigns/{small_campaign_id}.{file_format}")
     await eventually(lambda: not leftover_files(folder) and not child_pids(app), "nothing is left")
     assert " ERROR " not in app.log

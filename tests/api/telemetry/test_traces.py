@@ -228,6 +228,7 @@ async def test_log_lines_and_durations_name_the_trace_of_their_request(
         ("POST", "/users/invitations?group=none", "/users/invitations"),
         ("GET", "/personal-data", "/personal-data"),
         ("GET", "/personal-data/none", "/personal-data/{path}"),
+        ("GET", "/draws/none/record", "/draws/{path}"),
         ("GET", "/exports/slots/none.csv", "/exports/{path}"),
         ("GET", "/calendars/published.ics", "/calendars/{path}"),
         ("GET", "link", "/exports/{path}"),

@@ -47,23 +47,11 @@ def test_a_slot_that_is_created_once_for_a_key_is_accepted(scene: Scene) -> None
     assert scene.kinds() == set()
 
 
-def test_a_second_slot_for_a_key_is_reported(scene: Scene) -> None:
-    for slot in (OTHER_SLOT, "7" * 24):
-        scene.version(slot=slot, title="Slot of k")
-    scene.act("createSlot", ANN, created(OTHER_SLOT), **CREATED)
-    assert scene.kinds() == {"second effect"}
-
-
 def test_two_responses_with_different_slots_for_a_key_are_reported(scene: Scene) -> None:
     for slot in (OTHER_SLOT, "7" * 24):
         scene.version(slot=slot, title="Slot of k")
         scene.act("createSlot", ANN, created(slot), **CREATED)
     assert scene.kinds() == {"key with two outcomes"}
-
-
-def test_a_slot_that_was_created_and_is_missing_is_reported(scene: Scene) -> None:
-    scene.act("createSlot", ANN, created(OTHER_SLOT), **CREATED)
-    assert scene.kinds() == {"lost slot"}
 
 
 def test_a_refused_slot_that_is_written_later_is_reported(scene: Scene) -> None:

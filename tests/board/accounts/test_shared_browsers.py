@@ -152,7 +152,7 @@ async def test_the_events_of_a_page_are_those_of_the_user_who_signed_in_at_once(
     context = await board.context(parent)
     guards = () if is_guarded else (NOBODY_BETWEEN, OTHER_SOCKET)
     await change_script(context, STAYS_OPEN, *guards)
-    page, sockets = await context.new_page(), list[WebSocket]()
+    page, sockets = await board.new_page(context), list[WebSocket]()
     page.on("websocket", lambda each: sockets.append(each))  # noqa: PLW0108  (sets attributes)
     await page.goto(f"/board{course.address}")
     await page.locator(".live:not(.stale)").wait_for()

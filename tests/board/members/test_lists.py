@@ -1,11 +1,12 @@
 """What a member's lists show beside the courses: where one was, when it is, and ways on."""
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, WebSocketRoute, expect
+from playwright.async_api import Page, Route, WebSocketRoute, expect
 
 from tests.support.board.pages import Board, Course, shown
 from tests.support.clients.campaigns import UPDATE_CAMPAIGN, set_groups
@@ -78,6 +79,46 @@ async def test_the_first_page_says_when_a_campaign_opens(board: Board) -> None:
     first = page.locator("ol[data-key=starred] li")
     await expect(first).to_contain_text(f"{day.strftime('%B')} {day.day}")
     assert await other.row(page).count() == 2
+    # Without a zone of the site, its first page has that of the course that is next.
+    at = datetime.now(UTC) + timedelta(minutes=5)
+    end = at + timedelta(hours=1)
+    times: dict[str, Any] = {"startTime": at.isoformat(), "endTime": end.isoformat()}
+    await board.course(timeZone="America/Bogota", **times)
+    await page.goto(f"{board.app.url}/board#/")
+    await shown(page, "your device is 10 hours and 45 minutes ahead").wait_for()
+    page = await context.new_page()
+    await page.route("**/board", lambda route: give_zone(route, "Asia/Tokyo"))
+    for address in ("#/", course.address):
+        await page.goto(f"{board.app.url}/board{address}")
+        await shown(page, "your device is 3 hours and 15 minutes behind").first.wait_for()
+
+
+async def give_zone(route: Route, zone: str) -> None:
+    """Let the page be that of a site in a zone."""
+    response = await route.fetch()
+    body = re.sub("(timeZone.{1,20}?)UTC", rf"\1{zone}", await response.text())
+    await route.fulfill(response=response, body=body)
+
+
+async def test_a_week_is_printed_with_all_codes_on_request(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    others = await add_courses(board, course, "Go", "Tennis")
+    for each in (course, *others):
+        await student.book_slot(each.slot_id)
+    page = await board.open(await board.context(student), "#/week")
+    await page.get_by_role("img", name="Code for Chess").wait_for()
+    await page.get_by_role("button", name="All codes").click()
+    await page.emulate_media(media="print")
+    for title in ("Chess", "Go", "Tennis"):
+        await expect(page.get_by_role("img", name=f"Code for {title}")).to_be_visible()
+
+
+async def test_an_address_that_leads_nowhere_says_so(board: Board) -> None:
+    page = await board.open(await board.context())
+    await page.goto(f"{board.app.url}/board#/nix")
+    await shown(page, "There is nothing here").wait_for()
+    for name in ("Sign in", "Courses"):
+        await expect(page.locator("main").get_by_text(name)).to_be_visible()
 
 
 async def test_the_week_stays_after_giving_back_and_leads_on(board: Board) -> None:

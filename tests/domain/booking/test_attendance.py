@@ -21,15 +21,19 @@ from slotlock.domain.booking.booking_outcomes import (
 from slotlock.domain.booking.booking_refusals import (
     AlreadyCheckedIn,
     CheckInNotOpen,
+    NotConfirmed,
+    SlotCancelled,
     SlotNotStarted,
 )
-from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.decision import BookingChangeRequest, BookingRule
 from slotlock.domain.booking.rules.attendance import (
     check_in,
     mark_no_show,
     undo_check_in,
     undo_no_show,
 )
+from slotlock.domain.booking.rules.booking_changes import cancel
+from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.validation import InvalidInput
@@ -37,9 +41,12 @@ from slotlock.domain.users.user import Role
 from tests.support.domain.builders import (
     HOUR,
     NOW,
+    book_place,
     book_users,
+    booking_request,
     build_slot,
     change_request,
+    with_facts,
 )
 from tests.support.domain.decisions import decide
 
@@ -127,6 +134,44 @@ def test_a_meeting_of_the_future_is_refused_and_a_time_without_a_meeting_is_inva
         _, refused = decide(change, state, command, STARTS[0], meeting_start=STARTS[0] + HOUR)
         assert isinstance(refused, InvalidInput)
         assert refused.problems[0].field == "meetingStartTime"
+
+
+def test_a_change_that_is_undone_twice_is_one_entry_and_can_be_repeated() -> None:
+    state, command = booked_course()
+    for record, undo in ((check_in, undo_check_in), (mark_no_show, undo_no_show)):
+        state, done = decide(record, state, command, STARTS[0])
+        state, _ = decide(undo, state, command, STARTS[0])
+        again, _ = decide(undo, state, command, STARTS[0])
+        assert again == state
+        assert of_meetings(state) == [OPEN] * 4
+        assert type(decide(record, state, command, STARTS[0])[1]) is type(done)
+
+
+def test_a_late_user_is_checked_in_and_marking_a_no_show_twice_changes_nothing() -> None:
+    state, command = booked_course()
+    state, marked = decide(mark_no_show, state, command, STARTS[0])
+    assert decide(mark_no_show, state, command, STARTS[0]) == (state, marked)
+    state, _ = decide(check_in, state, command, STARTS[0])
+    assert of_meetings(state)[0] is CAME
+    assert isinstance(decide(mark_no_show, state, command, STARTS[0])[1], AlreadyCheckedIn)
+    assert decide(undo_no_show, state, command, STARTS[0])[0] == state
+
+
+@pytest.mark.parametrize("change", [check_in, undo_check_in, mark_no_show, undo_no_show])
+def test_holds_ended_bookings_and_cancelled_slots_have_no_attendance(
+    change: BookingRule[..., object],
+) -> None:
+    state, (booking,) = book_users(build_slot(2), "ada")
+    held, hold = book_place(state, booking_request("ben", hold=True))
+    request = change_request(hold, "eve", Role.ORGANIZER)
+    assert decide(change, held, request, NOW) == (held, NotConfirmed(state.id, hold))
+    command = change_request(booking, "eve", Role.ORGANIZER)
+    cancelled, _ = decide(cancel, state, command, NOW)
+    refused = NotConfirmed(state.id, cancelled.change.ended[0])
+    assert decide(change, cancelled, command, NOW) == (cancelled, refused)
+    assert change.ended_outcome(cancelled.change.ended[0]) == refused
+    off = with_facts(state, status=SlotStatus.CANCELLED)
+    assert decide(change, off, command, NOW) == (off, SlotCancelled(off.id))
 
 
 def recorded_before_meetings(booking: Booking, action: BookingAction) -> Booking:

@@ -52,9 +52,11 @@ def test_the_last_place_goes_to_the_first_request() -> None:
     assert decide(book, full, booking_request("cleo"), NOW) == (full, SlotFull(full.id))
 
 
-def test_two_requests_of_one_user_book_one_place() -> None:
+@pytest.mark.parametrize("by", [None, "eve"])
+def test_a_user_has_one_place_in_a_slot_by_any_booker(by: str | None) -> None:
     one, (booking,) = book_users(build_slot(5), "ada")
-    assert decide(book, one, booking_request("ada"), NOW) == (one, AlreadyBooked(one.id, booking))
+    again = booking_request("ada", organizer=by)
+    assert decide(book, one, again, NOW) == (one, AlreadyBooked(one.id, booking))
 
 
 def test_a_user_with_a_booking_gets_already_booked_in_a_full_slot() -> None:
@@ -194,6 +196,25 @@ def test_several_claims_are_booked_together() -> None:
     assert isinstance(outcome, AllBooked)
     assert [each.booking.id for each in outcome.booked] == [c.request.booking_id for c in wanted]
     assert [each.booked_count for each in after.values()] == [1, 1]
+
+
+def test_several_places_are_held_together() -> None:
+    wanted = [SlotClaim(id_, booking_request("ada", hold=True)) for id_ in two()]
+    _, outcome = decide_all(LoadedState(two()), wanted, NOW)
+    assert isinstance(outcome, AllBooked)
+    assert {each.booking.status for each in outcome.booked} == {BookingStatus.HELD}
+
+
+def test_an_organizer_overrides_the_limits_of_each_claim_by_itself() -> None:
+    begun, coming = build_slot(id=SlotId("begun"), start=NOW), build_slot()
+    requests = (booking_request(name, organizer="eve") for name in ("ada", "ben"))
+    wanted = [SlotClaim(s.id, r) for s, r in zip((begun, coming), requests, strict=True)]
+    _, outcome = decide_all(LoadedState({begun.id: begun, coming.id: coming}), wanted, NOW)
+    assert isinstance(outcome, AllBooked)
+    assert [each.booking.history[0].overridden_limits for each in outcome.booked] == [
+        (BookingLimit.SLOT_STARTED,),
+        (),
+    ]
 
 
 def test_all_claims_are_booked_or_none_and_each_refusal_is_returned() -> None:

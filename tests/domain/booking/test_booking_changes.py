@@ -21,7 +21,7 @@ from slotlock.domain.booking.booking_refusals import (
     SlotCancelled,
     SlotStarted,
 )
-from slotlock.domain.booking.decision import refuse
+from slotlock.domain.booking.decision import BookingRule, refuse
 from slotlock.domain.booking.rules.booking_changes import cancel, confirm, extend
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -130,10 +130,20 @@ def test_a_hold_made_after_the_start_can_be_confirmed_until_it_expires() -> None
     assert after.bookings[0].history[-1].overridden_limits == ()
 
 
-def test_a_hold_in_a_cancelled_slot_cannot_be_confirmed() -> None:
+def test_nothing_in_a_cancelled_slot_can_be_confirmed_or_extended() -> None:
+    for full, booking in (held(), book_place(build_slot(), booking_request("ada"))):
+        off = with_facts(full, status=SlotStatus.CANCELLED)
+        for rule in (confirm, extend):
+            assert decide(rule, off, change_request(booking), NOW) == (off, SlotCancelled(off.id))
+
+
+def test_a_cancelled_hold_has_ended_and_cannot_be_confirmed_or_extended() -> None:
     full, hold = held()
-    off = with_facts(full, status=SlotStatus.CANCELLED)
-    assert decide(confirm, off, change_request(hold), NOW) == (off, SlotCancelled(off.id))
+    after, _ = decide(cancel, full, change_request(hold), NOW)
+    for rule in (confirm, extend):
+        not_found = BookingNotFound(full.id, hold.id)
+        assert decide(rule, after, change_request(hold), NOW) == (after, not_found)
+        assert rule.ended_outcome(after.change.ended[0]) is None
 
 
 def test_a_booking_of_another_user_is_reported_as_not_found() -> None:
@@ -171,6 +181,13 @@ def test_extensions_never_pass_the_maximum_of_an_hour() -> None:
     assert expire_and_promote(full, minutes_from_now(60)).remaining == 1
 
 
+def test_an_extension_by_less_than_half_a_minute_adds_nothing_to_the_history() -> None:
+    full, hold = held()
+    request, soon = change_request(hold), NOW + timedelta(seconds=30)
+    assert decide(extend, full, request, soon - INSTANT) == (full, HoldExtended(full.id, hold))
+    assert len(decide(extend, full, request, soon)[0].bookings[0].history) == 2
+
+
 def test_an_extended_hold_expires_when_its_slot_starts_at_the_latest() -> None:
     soon = build_slot(start=minutes_from_now(10), end=minutes_from_now(20))
     full, hold = book_place(soon, booking_request("ada", hold=True))
@@ -205,17 +222,40 @@ def test_a_confirmed_booking_cannot_be_extended() -> None:
     assert decide(extend, full, change_request(booking), NOW) == (full, NotHeld(full.id, booking))
 
 
-def test_an_expired_hold_cannot_be_extended() -> None:
+@pytest.mark.parametrize("rule", [extend, cancel])
+def test_an_expired_hold_cannot_be_extended_or_cancelled(rule: BookingRule[..., object]) -> None:
     full, hold = held()
-    assert isinstance(
-        decide(
-            extend,
-            expire_and_promote(full, minutes_from_now(5)),
-            change_request(hold),
-            minutes_from_now(5),
-        )[1],
-        HoldExpired,
-    )
+    late = minutes_from_now(5)
+    now = expire_and_promote(full, late)
+    expired = HoldExpired(full.id, now.change.ended[0])
+    assert decide(rule, now, change_request(hold), late) == (now, expired)
+    # The same after the end of the hold was written.
+    assert rule.ended_outcome(now.change.ended[0]) == expired
+
+
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("rule", [confirm, extend, cancel])
+def test_an_expired_hold_can_be_neither_confirmed_nor_extended_nor_cancelled(
+    rule: BookingRule[[], object], started: bool
+) -> None:
+    full, hold = held()
+    if started:
+        full = with_facts(full, start=NOW)
+    ended = expire_and_promote(full, minutes_from_now(5))
+    _, outcome = decide(rule, ended, change_request(hold), minutes_from_now(5))
+    assert isinstance(outcome, HoldExpired)
+
+
+def test_a_booking_ended_with_its_slot_and_cannot_be_changed_any_more() -> None:
+    for hold in (True, False):
+        full, booking = book_place(build_slot(), booking_request("ada", hold=hold))
+        off, other = with_facts(full, status=SlotStatus.CANCELLED), build_slot(id="other")
+        command, start = change_request(booking), off.slot.start
+        assert decide(cancel, off, command, start) == (off, BookingCancelled(off.id, booking))
+        assert decide(extend, off, command, NOW) == (off, SlotCancelled(off.id))
+        for new in (other, off):
+            refused = (off, new, SlotCancelled(off.id))
+            assert decide_move(off, new, command, booking_request("ada"), NOW) == refused
 
 
 def test_the_place_of_a_cancelled_booking_is_free_at_once() -> None:
@@ -265,12 +305,15 @@ def test_the_cutoff_applies_from_its_exact_time() -> None:
     assert decide(cancel, full, change_request(booking), cutoff)[1] == CutoffPassed(full.id, cutoff)
 
 
-def test_a_hold_can_be_cancelled_after_the_cutoff() -> None:
+def test_a_hold_can_be_cancelled_after_the_cutoff_and_after_an_earlier_start() -> None:
     late = build_slot(cancel_cutoff_minutes=30).slot.start - timedelta(minutes=10)
     full, hold = book_place(
         build_slot(cancel_cutoff_minutes=30), booking_request("ada", hold=True), late
     )
-    assert isinstance(decide(cancel, full, change_request(hold), late)[1], BookingCancelled)
+    for state in (full, with_facts(full, start=late)):
+        after, outcome = decide(cancel, state, change_request(hold), late)
+        assert isinstance(outcome, BookingCancelled)
+        assert after.change.ended[0].history[-1].overridden_limits == ()
 
 
 def test_a_move_of_an_unknown_booking_changes_nothing() -> None:

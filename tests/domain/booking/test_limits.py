@@ -148,10 +148,11 @@ def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
         user_in_groups("ben", "class:5a"),
         user_in_groups("cleo", "class:5b"),
     )
-    before = build_group_limited_slot(GroupLimit("class:*", 1))
-    one, _ = book_users(before, "ada", users=users)
-    assert refusal_of(one, "ben", users=users) == GroupFull(one.id, "class:5a", 1)
-    assert isinstance(decide(book, one, booking_request("cleo"), NOW, users=users)[1], Booked)
+    limited = build_group_limited_slot(GroupLimit("class:*", 1))
+    for before in (limited, with_facts(limited, terms=None)):
+        one, _ = book_users(before, "ada", users=users)
+        assert refusal_of(one, "ben", users=users) == GroupFull(one.id, "class:5a", 1)
+        assert isinstance(decide(book, one, booking_request("cleo"), NOW, users=users)[1], Booked)
 
 
 def test_the_limit_of_a_slot_overrides_the_limit_of_its_campaign() -> None:

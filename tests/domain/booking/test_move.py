@@ -25,12 +25,13 @@ from slotlock.domain.booking.booking_refusals import (
     SlotStarted,
 )
 from slotlock.domain.booking.decision import BookingChangeRequest
-from slotlock.domain.booking.rules.booking_changes import extend
-from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.rules.booking_changes import cancel, expired_refusal, extend
+from slotlock.domain.booking.slot import MAX_HOLD_MINUTES, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 from slotlock.domain.users.user import Role
 from tests.support.domain.builders import (
+    HOUR,
     NOW,
     book_place,
     book_users,
@@ -96,6 +97,7 @@ def test_a_refused_move_leaves_the_old_booking() -> None:
         (draft, SlotNotFound(THERE)),
         (begun, SlotStarted(THERE)),
         (with_waitlist(there(), "ben"), SlotFull(THERE)),
+        (old, AlreadyBooked(old.id, booking)),
     ]:
         assert decide_move(old, new, change_request(booking), booking_request("ada"), NOW) == (
             old,
@@ -108,15 +110,35 @@ def test_a_moved_hold_stays_a_hold_and_is_not_extended() -> None:
     old, hold = book_place(
         build_slot(hold_minutes=5), booking_request("ada", hold=True), minutes_from_now(-4)
     )
-    _, _, new = moved(old, there(hold_minutes=60), change_request(hold))
-    assert new.status is BookingStatus.HELD
-    assert new.held_until == hold.held_until == minutes_from_now(1)
+    for state in (old, with_facts(old, start=NOW)):  # also after an earlier start
+        _, _, new = moved(state, there(hold_minutes=60), change_request(hold))
+        assert new.status is BookingStatus.HELD
+        assert new.held_until == hold.held_until == minutes_from_now(1)
 
 
 def test_a_moved_hold_expires_when_its_new_slot_starts_at_the_latest() -> None:
     old, hold = book_place(build_slot(hold_minutes=60), booking_request("ada", hold=True))
     soon = there(start=minutes_from_now(2), end=minutes_from_now(3))
     assert moved(old, soon, change_request(hold))[2].held_until == soon.slot.start
+
+
+def test_a_moved_offer_lasts_no_longer_than_a_hold_may() -> None:
+    start = NOW + timedelta(days=30)
+    old = build_slot(waitlist_offer_minutes=7 * 24 * 60, start=start, end=start + HOUR)
+    offered = expire_and_promote(with_waitlist(old, "ada"), NOW)
+    new_slot = there(start=start, end=start + HOUR)
+    _, _, new = moved(offered, new_slot, change_request(offered.bookings[0]))
+    assert new.held_until == minutes_from_now(MAX_HOLD_MINUTES)
+
+
+def test_a_booking_that_was_moved_or_cancelled_is_not_moved_again() -> None:
+    old, (booking,) = book_users(build_slot(), "ada")
+    left, _, _ = moved(old, there(), change_request(booking))
+    cancelled, _ = decide(cancel, old, change_request(booking), NOW)
+    for ended in (left, cancelled):
+        again = decide_move(ended, there(), change_request(booking), booking_request("ada"), NOW)
+        assert again == (ended, there(), BookingNotFound(old.id, booking.id))
+        assert expired_refusal(ended.change.ended[0]) is None
 
 
 def test_moves_and_extensions_never_pass_the_maximum_of_an_hour() -> None:

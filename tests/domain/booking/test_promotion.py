@@ -13,6 +13,7 @@ from slotlock.domain.booking.booking import (
     SlotId,
 )
 from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.rules.waitlist import end_waitlists
 from slotlock.domain.booking.slot import SlotStatus
@@ -24,12 +25,13 @@ from tests.support.domain.builders import (
     book_users,
     booking_request,
     build_slot,
+    change_request,
     in_choice_group,
     with_facts,
     with_waitlist,
 )
 from tests.support.domain.campaign_builders import contexts, user_in_groups, user_with_booking
-from tests.support.domain.decisions import as_written, expire_and_promote
+from tests.support.domain.decisions import as_written, decide, expire_and_promote
 
 INSTANT = timedelta(milliseconds=1)
 LATER = NOW + timedelta(minutes=5)
@@ -101,6 +103,23 @@ def test_an_expired_offer_goes_to_the_next_waiting_user() -> None:
     assert after.bookings[0].held_until == NOW + timedelta(minutes=60)
 
 
+def test_a_declined_offer_goes_to_the_next_waiting_user_at_once() -> None:
+    waiting = with_waitlist(build_slot(waitlist_offer_minutes=30), "ben", "cleo")
+    offered = expire_and_promote(waiting, NOW)
+    declined, _ = decide(cancel, offered, change_request(offered.bookings[0], "ben"), NOW)
+    (offer,) = expire_and_promote(declined, NOW).bookings
+    assert (offer.user_id, offer.status) == ("cleo", BookingStatus.HELD)
+
+
+def test_several_free_places_are_offered_at_once_in_order() -> None:
+    waiting = with_waitlist(build_slot(2, waitlist_offer_minutes=30), "ben", "cleo", "dan")
+    offers = expire_and_promote(waiting, NOW).bookings
+    assert [(each.user_id, each.status) for each in offers] == [
+        ("ben", BookingStatus.HELD),
+        ("cleo", BookingStatus.HELD),
+    ]
+
+
 def test_an_offer_expires_when_its_slot_starts_at_the_latest() -> None:
     waited = with_waitlist(build_slot(waitlist_offer_minutes=7 * 24 * 60), "ben")
     assert expire_and_promote(waited, NOW).bookings[0].held_until == waited.slot.start
@@ -122,6 +141,7 @@ def test_holds_in_a_cancelled_slot_do_not_expire() -> None:
     full, _ = held()
     off = with_facts(full, status=SlotStatus.CANCELLED)
     assert expire_and_promote(off, LATER) == off
+    assert due(off, LATER) is None
 
 
 def test_a_waiting_user_with_another_booking_of_the_choice_group_leaves_the_waiting_list() -> None:
@@ -194,7 +214,7 @@ def test_reading_never_promotes() -> None:
     seen = as_of(with_waitlist(full, "ben"), LATER)
     assert seen.bookings == ()
     assert [waiting.user_id for waiting in seen.waitlist] == ["ben"]
-    assert seen.remaining == 1  # one of the two is as good as theirs
+    assert seen.remaining == 1  # one of the two is as good as taken
 
 
 def test_readers_see_no_more_promised_places_than_free_places() -> None:

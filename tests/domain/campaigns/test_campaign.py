@@ -38,9 +38,9 @@ DRAFT = CampaignDraft(
     " Spring ",
     OPENS_AT,
     OPENS_AT + timedelta(days=7),
-    eligible_groups=(("5b", " 5a "),),
+    eligible_groups=(("5e\u0301", " 5a "),),
     max_bookings=2,
-    group_limits=(GroupLimit(" class:* ", 5),),
+    group_limits=(GroupLimit(" classe\u0301:* ", 5),),
 )
 DAY = timedelta(days=1)
 LIMIT = NoShowLimit(count=2, days=7)
@@ -62,8 +62,8 @@ def test_a_new_campaign_has_normalized_names_and_version_1() -> None:
     campaign = created()
     assert (campaign.id, campaign.name) == (CAMPAIGN_ID, "Spring")
     assert campaign.terms.version == 1
-    assert campaign.terms.eligible_groups == (("5a", "5b"),)
-    assert campaign.terms.group_limits == (GroupLimit("class:*", 5),)
+    assert campaign.terms.eligible_groups == (("5a", "5\u00e9"),)
+    assert campaign.terms.group_limits == (GroupLimit("class\u00e9:*", 5),)
 
 
 def test_an_edit_replaces_only_the_given_fields() -> None:
@@ -82,7 +82,7 @@ def test_an_edit_can_set_a_field_to_none() -> None:
     [
         CampaignPatch(),
         CampaignPatch(name="Spring ", max_bookings=2),
-        CampaignPatch(eligible_groups=(("5a", "5b", "5a"),)),
+        CampaignPatch(eligible_groups=(("5a", "5\u00e9", "5a"),)),
     ],
 )
 def test_an_edit_without_effect_does_not_change_the_version(changes: CampaignPatch) -> None:
@@ -197,6 +197,13 @@ def test_fewer_no_shows_and_those_of_other_campaigns_have_no_consequence() -> No
     for users in (missed_days_ago(1, no_show_limit=LIMIT), elsewhere):
         _, outcome = decide(book, slot, booking_request("ada"), NOW, users=users)
         assert isinstance(outcome, Booked)
+
+
+def test_a_limit_that_is_set_later_counts_no_shows_marked_before() -> None:
+    slot, users = build_campaign_slot(no_show_limit=LIMIT), missed_days_ago(1, 1)
+    assert isinstance(refusal_of(slot, "ada", users=users), TooManyNoShows)
+    free = build_campaign_slot()
+    assert isinstance(decide(book, free, booking_request("ada"), NOW, users=users)[1], Booked)
 
 
 def test_only_campaigns_with_the_limit_depend_on_other_bookings() -> None:

@@ -224,31 +224,50 @@ def test_the_waitlist_waits_for_a_user_whose_context_is_not_loaded() -> None:
     assert expire_and_promote(before, NOW, users) == before
 
 
-def test_no_waiting_user_is_promoted_after_the_campaign_closed() -> None:
+@pytest.mark.parametrize(
+    "closed", [{"closes_at": NOW}, {"published": False}, {"opens_at": NOW + INSTANT}]
+)
+def test_a_campaign_promotes_waiting_users_only_while_it_is_open(closed: dict[str, object]) -> None:
     users = contexts(user_in_groups("ada"), user_in_groups("ben"))
     full, (booking,) = book_users(build_campaign_slot(1), "ada", users=users)
     waiting = with_waitlist(full, "ben", users=users)
     freed, _ = decide(cancel, waiting, change_request(booking), NOW)
-    promoted = expire_and_promote(freed, NOW, users).bookings
+    shut = with_facts(freed, terms=build_terms(**closed))
+    assert expire_and_promote(shut, NOW, users) == shut
+    reopened = with_facts(shut, terms=freed.slot.terms)
+    promoted = expire_and_promote(reopened, NOW, users).bookings
     assert [booking.user_id for booking in promoted] == ["ben"]
-    assert expire_and_promote(freed, CLOSES_AT, users).bookings == ()
 
 
 def test_members_can_cancel_until_the_cutoff_of_the_campaign() -> None:
     until = NOW + timedelta(minutes=5)
     one, (booking,) = book_users(build_campaign_slot(1, cancel_until=until), "ada")
     command = change_request(booking)
-    assert decide(cancel, one, command, until) == (one, CutoffPassed(one.id, until))
+    refusal = CutoffPassed(one.id, until)
+    assert decide(cancel, one, command, until) == (one, refusal)
+    free = with_facts(one, id=SlotId("free"))
+    assert decide_move(one, free, command, booking_request("ada"), until)[2] == refusal
     assert isinstance(decide(cancel, one, command, until - INSTANT)[1], BookingCancelled)
 
 
-def test_a_hold_can_be_confirmed_after_the_campaign_closed() -> None:
-    before, outcome = decide(
-        book, build_campaign_slot(), booking_request("ada", hold=True), CLOSES_AT - INSTANT
-    )
-    assert isinstance(outcome, Booked)
-    command = change_request(outcome.booking)
-    assert isinstance(decide(confirm, before, command, CLOSES_AT)[1], BookingConfirmed)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"closes_at": NOW},
+        {"published": False},
+        {"eligible_groups": (("class:6a",),)},
+        {"group_limits": (GroupLimit("class:5a", 1),)},
+    ],
+)
+def test_a_hold_survives_any_change_of_the_campaign(changed: dict[str, object]) -> None:
+    users = contexts(user_in_groups("ada", "class:5a"))
+    request = booking_request("ada", hold=True)
+    held, hold = book_place(build_campaign_slot(), request, users=users)
+    state = with_facts(held, terms=build_terms(**changed))
+    state = replace(state, group_counts={"class:5a": 1})
+    _, outcome = decide(confirm, state, change_request(hold), NOW, users=users)
+    assert isinstance(outcome, BookingConfirmed)
+    assert outcome.booking.history[-1].overridden_limits == ()
 
 
 def test_a_move_within_a_campaign_needs_no_second_booking() -> None:
@@ -321,11 +340,12 @@ def test_an_organizer_overrides_every_limit_and_the_booking_names_each() -> None
     }
 
 
-def test_an_organizer_books_for_a_user_in_an_unpublished_campaign() -> None:
+def test_an_organizer_books_for_a_user_in_a_campaign_that_is_not_open_or_not_published() -> None:
     before = build_campaign_slot(published=False)
-    _, outcome = decide(book, before, organizer_request("ada"), NOW)
-    assert isinstance(outcome, Booked)
-    assert outcome.booking.history[0].overridden_limits == (BookingLimit.CLOSED,)
+    early = build_campaign_slot(opens_at=CLOSES_AT, closes_at=CLOSES_AT + HOUR)
+    for slot, limit in ((before, BookingLimit.CLOSED), (early, BookingLimit.NOT_YET_OPEN)):
+        _, booking = book_place(slot, organizer_request("ada"))
+        assert booking.history[0].overridden_limits == (limit,)
     draft = with_facts(before, status=SlotStatus.DRAFT)
     assert decide(book, draft, organizer_request("ada"), NOW)[1] == SlotNotFound(before.id)
 

@@ -57,7 +57,7 @@ def draw_in(state: DrawState) -> Draw:
     if state is not DrawState.COLLECTING:
         draw = close(COLLECTING, OLGA, NOW)
         assert isinstance(draw, Draw)
-        draw = with_root(draw, "root", NOW)
+        draw = with_root(draw, "root", 1, NOW)
     if state in (DrawState.DRAWN, DrawState.PUBLISHED):
         assert isinstance(draw, Draw)
         draw = with_seed(draw, None, OLGA, NOW)

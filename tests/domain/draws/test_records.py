@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -17,7 +18,15 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from slotlock.cli.main import main
-from slotlock.domain.draws.basis import DrawBasis, PublicAct, pseudonym_of, root_of
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import (
+    DrawBasis,
+    DrawId,
+    PublicAct,
+    pseudonym_of,
+    root_of,
+    rules_to_json,
+)
 from slotlock.domain.draws.drawing import WishResult
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.draw_records import (
@@ -121,6 +130,27 @@ def record_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_code_of_the_page_agrees_on_every_draw(record_path: Path, basis: DrawBasis) -> None:
     record_path.write_text(json.dumps(to_document(drawn_record(basis))))
     assert run_shown_program(record_path) == "The record is right.\n"
+
+
+@given(random_draws, random_draws)
+def test_a_change_of_any_name_in_the_rules_changes_the_root(
+    basis: DrawBasis, other: DrawBasis
+) -> None:
+    other = replace(other, draw_id=DrawId("draw-2"), campaign_id=CampaignId("campaign-2"))
+    rules = rules_to_json(basis)
+    for each in fields(basis):
+        changed = replace(basis, **{each.name: getattr(other, each.name)})
+        for name in [
+            name for name, value in rules_to_json(changed).items() if value != rules[name]
+        ]:
+            assert root_of(changed) != root_of(basis)
+            with patch("slotlock.domain.draws.basis.rules_to_json", partial(rules_without, name)):
+                assert root_of(changed) == root_of(basis)
+
+
+def rules_without(name: str, basis: DrawBasis) -> dict[str, Any]:
+    """Return the rules of a draw without a name."""
+    return {each: value for each, value in rules_to_json(basis).items() if each != name}
 
 
 def wrong_records() -> dict[str, Change]:
@@ -267,6 +297,7 @@ def test_what_programs_read_differently_is_refused_with_the_place(
         (lambda record: record["rules"]["slots"][0].update(meetings=[]), "has meetings"),
         (lambda record: record["rules"]["slots"][0].update(title="\ud800"), "].title: Expected"),
         (lambda record: record["rules"].update(method="chance"), "record.rules.method: Invalid"),
+        (lambda record: record["rules"].update(gapMinutes=1), "record.rules.gapMinutes: Invalid"),
         (lambda record: record["rules"].update(notBookedFor=[]), "record.rules.notBookedFor: ["),
         (lambda record: record["entries"][0].update(outcomes=[]), "each wish has an outcome"),
         (lambda record: record["entries"][0]["members"][0].update(blocked=["x"]), "not wished for"),

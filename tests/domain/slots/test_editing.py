@@ -25,6 +25,7 @@ from slotlock.domain.slots.slot_outcomes import (
 from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
+    HOUR,
     INSTANT,
     NOW,
     book_place,
@@ -209,6 +210,15 @@ def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) 
     # The bookings per group are counted when the slot is loaded with its new limits.
     group_counts = None if name == "group_limits" else before.group_counts
     assert after == replace(expected, change=after.change, group_counts=group_counts)
+
+
+def test_other_changes_of_a_course_do_not_change_its_meetings() -> None:
+    meetings = (Meeting(NOW, NOW + HOUR), Meeting(NOW + 24 * HOUR, NOW + 25 * HOUR))
+    course = build_slot(start=NOW, end=meetings[-1].end, meetings=meetings)
+    changes = build_patch(title="Band", capacity=9, time_zone="UTC")
+    after, _ = decide(edit, course, changes, NOW)
+    assert (after.slot.title, after.slot.all_meetings) == ("Band", meetings)
+    assert build_slot(start=NOW, end=meetings[0].end).slot.all_meetings == meetings[:1]
 
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:

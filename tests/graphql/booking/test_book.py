@@ -111,9 +111,11 @@ async def test_my_bookings_lists_the_callers_live_bookings_by_slot_start(clients
     "slot_id", [NOWHERE, "", "x", "slot_" + "g" * 24, "user_" + "0" * 24, "slot_١٢٣", "$where"]
 )
 async def test_an_unknown_slot_id_is_slot_not_found(clients: Three, slot_id: str) -> None:
-    ada, *_ = clients
+    ada, _, organizer = clients
     assert (await ada.book(slot_id))["__typename"] == "SlotNotFound"
-    for outcome in (await ada.join(slot_id), await ada.leave(slot_id)):
+    booking_id = (await ada.book(await organizer.add_slot()))["booking"]["id"]
+    for call in (ada.join(slot_id), ada.leave(slot_id), ada.move(booking_id, slot_id)):
+        outcome = await call
         assert outcome["code"] == "SLOT_NOT_FOUND"
     assert await ada.execute(NODE, id=slot_id) is None
 

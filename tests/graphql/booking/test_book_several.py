@@ -81,19 +81,6 @@ async def test_one_refused_claim_refuses_all_and_names_the_reason(clients: Four)
     assert (await ben.fetch_slot(free))["remaining"] == 1
 
 
-async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(clients: Four) -> None:
-    ada, ben, _, organizer = clients
-    slot_ids = [await organizer.add_slot() for _ in range(2)]
-    outcome = await ada.book_all(
-        *claims(slot_ids, await ada.fetch_user_id(), await ben.fetch_user_id()), hold=True
-    )
-    assert [booking["status"] for booking in outcome["bookings"]] == ["HELD", "HELD"]
-    own, bens = (booking["id"] for booking in outcome["bookings"])
-    assert (await ben.confirm(own))["code"] == "BOOKING_NOT_FOUND"
-    for hold in (own, bens):
-        assert (await ada.confirm(hold))["booking"]["status"] == "CONFIRMED"
-
-
 async def test_a_member_books_for_members_of_their_team_and_is_recorded(clients: Four) -> None:
     ada, ben, _, organizer = clients
     slot_id = await organizer.add_slot(capacity=2)
@@ -184,19 +171,6 @@ async def test_an_unknown_user_id_is_refused_alike_alone_and_among_others(client
     alone = await ada.book_slot(slot_id, userId="nobody")
     several = await ada.book_all({"slotId": slot_id, "userId": "nobody"})
     assert refused(several) == {0: alone["code"]}
-
-
-async def test_a_user_has_one_place_of_a_choice_group_by_any_claim(clients: Four) -> None:
-    ada, ben, _, organizer = clients
-    room = secrets.token_hex(8)
-    beds = [await organizer.add_slot(choiceGroup=room) for _ in range(3)]
-    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
-    assert refused(await ada.book_all(*claims(beds[:2]))) == {1: "LIMIT_REACHED"}
-    assert (await ada.book_all(*claims(beds[:2], adas, bens)))["__typename"] == "AllBooked"
-    again = await ben.book_slot(beds[2])
-    assert (again["code"], again["limit"]) == ("LIMIT_REACHED", 1)
-    assert again["otherBookingId"] == (await ben.fetch_slot(beds[1]))["myBooking"]["id"]
-    assert refused(await ben.book_all(*claims([beds[2]], adas))) == {0: "LIMIT_REACHED"}
 
 
 @pytest.mark.parametrize("patience", [0, 20_000])

@@ -1,13 +1,12 @@
 """Cancelling: who may cancel, until when, and what is recorded."""
 
 import asyncio
-from datetime import datetime, timedelta
 
 import pytest
 
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import CANCEL_WITH_OPTIONS, SLOT_HISTORY, BookingClient
-from tests.support.clients.client import GraphQLTestClient, hours_from_now
+from tests.support.clients.client import GraphQLTestClient
 from tests.support.clients.fixtures import Three
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
@@ -65,7 +64,9 @@ async def test_an_unknown_booking_id_is_booking_not_found_for_every_mutation(
         ada.move(booking_id, await organizer.add_slot()),
         organizer.cancel_booking(booking_id),
     ):
-        assert (await call)["code"] == "BOOKING_NOT_FOUND"
+        refused = await call
+        assert refused["code"] == "BOOKING_NOT_FOUND"
+        assert refused["message"] == "This booking does not exist or has ended."
 
 
 async def test_a_booking_is_found_only_in_its_own_slot(clients: Three) -> None:
@@ -77,58 +78,6 @@ async def test_a_booking_is_found_only_in_its_own_slot(clients: Three) -> None:
     await ada.cancel_booking(booking_id)
     assert (await ada.cancel_booking(forged))["code"] == "BOOKING_NOT_FOUND"
     assert await ada.fetch_booking(forged) is None
-
-
-async def test_after_the_cutoff_only_organizers_cancel_on_record(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot = await organizer.create_slot(cancelCutoffMinutes=THREE_DAYS)
-    booking_id = await booked(ada, slot["id"])
-    refused = await ada.cancel_booking(booking_id)
-    assert refused["code"] == "CUTOFF_PASSED"
-    cutoff = datetime.fromisoformat(slot["startTime"]) - timedelta(minutes=THREE_DAYS)
-    assert datetime.fromisoformat(refused["cutoff"]) == cutoff
-    assert (await ben.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
-    assert (await ada.fetch_slot(slot["id"]))["myBooking"]["status"] == "CONFIRMED"
-
-    cancelled = (await organizer.cancel_booking(booking_id))["booking"]
-    assert cancelled["overriddenLimits"] == ["CANCEL_CUTOFF"]
-    (recorded,) = await organizer.fetch_slot_history(slot["id"])
-    assert recorded == cancelled == await ada.fetch_booking(booking_id)
-    last = recorded["history"][-1]
-    assert (last["action"], last["before"], last["after"]) == (
-        "CANCELLED",
-        "CONFIRMED",
-        "CANCELLED",
-    )
-    assert (last["overriddenLimits"], last["by"]["id"]) == (
-        ["CANCEL_CUTOFF"],
-        await organizer.fetch_user_id(),
-    )
-
-
-async def test_after_the_start_only_an_organizer_can_cancel(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot()
-    booking_id = await booked(ada, slot_id)
-    await organizer.update_slot(slot_id, startTime=hours_from_now(-0.5))
-    assert (await ada.cancel_booking(booking_id))["code"] == "SLOT_STARTED"
-    cancelled = (await organizer.cancel_booking(booking_id))["booking"]
-    assert (
-        cancelled["overriddenLimits"]
-        == cancelled["history"][-1]["overriddenLimits"]
-        == ["SLOT_STARTED"]
-    )
-
-
-async def test_a_cancelled_booking_cannot_be_confirmed_extended_or_moved(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
-    hold = await ada.hold(slot_id)
-    await ada.cancel_booking(hold["id"])
-    for call in (ada.confirm(hold["id"]), ada.extend(hold["id"]), ada.move(hold["id"], other_id)):
-        assert (await call)["code"] == "BOOKING_NOT_FOUND"
-    assert (await ada.fetch_booking(hold["id"]))["status"] == "CANCELLED"
-    assert (await ada.fetch_slot(other_id))["remaining"] == 1
 
 
 async def test_confirming_and_cancelling_at_once_have_one_final_state(clients: Three) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import closing
-from datetime import datetime, timedelta
 
 import httpx
 import pytest
@@ -24,12 +23,7 @@ from tests.support.clients.client import (
 )
 from tests.support.clients.fixtures import Three
 from tests.support.clients.series import create_series
-from tests.support.polling import poll_until, wait_until
-
-
-def lasts(hold: Json) -> timedelta:
-    """Return how long a hold was made to last."""
-    return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
+from tests.support.polling import wait_until
 
 
 async def test_a_hold_occupies_a_place(clients: Three) -> None:
@@ -41,15 +35,6 @@ async def test_a_hold_occupies_a_place(clients: Three) -> None:
     assert (await ben.book_slot(slot_id, hold=True))["__typename"] == "SlotFull"
     assert (await ben.fetch_slot(slot_id))["remaining"] == 0
     assert (await ada.fetch_slot(slot_id))["myBooking"] == hold
-
-
-@pytest.mark.parametrize(("fields", "minutes"), [({}, 5), ({"holdMinutes": 1}, 1)])
-async def test_a_hold_lasts_five_minutes_or_the_hold_time_of_its_slot(
-    clients: Three, fields: Json, minutes: int
-) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot(**fields)
-    assert lasts(await ada.hold(slot_id)) == timedelta(minutes=minutes)
 
 
 @pytest.mark.parametrize("minutes", [0, 61, -1])
@@ -96,75 +81,6 @@ async def test_other_users_cannot_act_on_a_hold_or_learn_that_it_exists(clients:
         assert (await call)["code"] == "BOOKING_NOT_FOUND"
     assert await ben.fetch_booking(hold["id"]) is None
     assert await ada.fetch_booking(hold["id"]) == hold
-
-
-async def test_no_hold_is_confirmed_in_a_slot_that_was_cancelled(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot()
-    hold = await ada.hold(slot_id)
-    await organizer.cancel_slot(slot_id)
-    assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
-
-
-async def test_a_confirmed_booking_is_never_cancelled_afterwards(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot()
-    booking = (await ada.book_slot(slot_id))["booking"]
-    await organizer.cancel_slot(slot_id)
-    assert (await ada.confirm(booking["id"]))["code"] == "SLOT_CANCELLED"
-
-
-async def test_an_expired_hold_cannot_be_confirmed_extended_moved_or_cancelled(
-    clients: Three, mongo_url: str
-) -> None:
-    ada, _, organizer = clients
-    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
-    hold = await ada.hold(slot_id)
-    expire_holds(mongo_url, slot_id)
-    for late in (ada, organizer, ada):
-        for outcome in (
-            await late.confirm(hold["id"]),
-            await late.extend(hold["id"]),
-            await late.cancel_booking(hold["id"]),
-            await late.move(hold["id"], other_id),
-        ):
-            assert outcome["code"] == "HOLD_EXPIRED"
-    expired = await ada.fetch_booking(hold["id"])
-    assert (expired["status"], expired["endedAt"]) == ("EXPIRED", expired["heldUntil"])
-    last = expired["history"][-1]
-    assert (last["action"], last["before"], last["after"], last["by"]) == (
-        "EXPIRED",
-        "HELD",
-        "EXPIRED",
-        None,
-    )
-    # The sweeper may not have recorded yet what the refusals say.
-    ended = await poll_until(lambda: organizer.fetch_slot_history(slot_id), len, "it has ended")
-    assert [booking["id"] for booking in ended] == [hold["id"]]
-
-
-async def test_the_place_of_an_expired_hold_is_free(clients: Three, mongo_url: str) -> None:
-    ada, ben, organizer = clients
-    slot_id = await organizer.add_slot()
-    hold = await ada.hold(slot_id)
-    expire_holds(mongo_url, slot_id)
-    seen = await ada.fetch_slot(slot_id)
-    assert (seen["remaining"], seen["myBooking"]) == (1, None)
-    assert (await ada.fetch_booking(hold["id"]))["status"] == "EXPIRED"
-    assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
-    assert (await ada.book_slot(slot_id))["__typename"] == "SlotFull"
-
-
-async def test_an_expired_hold_does_not_block_another_slot_of_its_choice_group(
-    clients: Three, mongo_url: str
-) -> None:
-    ada, _, organizer = clients
-    room = f"Room {await ada.fetch_user_id()}"
-    bed, other_bed = [await organizer.add_slot(choiceGroup=room) for _ in range(2)]
-    await ada.hold(bed)
-    assert (await ada.book_slot(other_bed))["code"] == "LIMIT_REACHED"
-    expire_holds(mongo_url, bed)
-    assert (await ada.book_slot(other_bed))["__typename"] == "Booked"
 
 
 async def test_subscribers_of_the_other_process_see_the_place_of_an_expired_hold(
@@ -217,12 +133,3 @@ async def test_confirming_at_the_moment_of_expiry_returns_the_true_state(
     ]
     confirmed = sum(booking["status"] == "CONFIRMED" for booking in became)
     assert (await users[0].fetch_slot(slot_id))["remaining"] == 20 - confirmed
-
-
-async def test_a_hold_that_its_user_cancelled_is_said_to_have_ended(clients: Three) -> None:
-    ada, _, organizer = clients
-    hold = await ada.hold(await organizer.add_slot())
-    await ada.cancel_booking(hold["id"])
-    refused = await ada.confirm(hold["id"])
-    assert refused["code"] == "BOOKING_NOT_FOUND"
-    assert refused["message"] == "This booking does not exist or has ended."

@@ -8,21 +8,12 @@ import httpx
 from tests.support.apps.deployment import assert_slot_consistent, slot_document
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
-from tests.support.clients.client import hours_from_now
 from tests.support.clients.fixtures import Three
 
 
 async def booked(user: BookingClient, slot_id: str) -> str:
     """Return the id of a user's new booking."""
     return str((await user.book_slot(slot_id))["booking"]["id"])
-
-
-async def assert_still_there(user: BookingClient, booking_id: str) -> None:
-    """Check that the booking still takes its place."""
-    booking = await user.fetch_booking(booking_id)
-    assert (booking["status"], booking["movedTo"]) == ("CONFIRMED", None)
-    own = await user.fetch_slot(booking["slot"]["id"])
-    assert (own["myBooking"]["id"], own["remaining"]) == (booking_id, own["capacity"] - 1)
 
 
 async def test_a_move_frees_one_place_and_takes_another(clients: Three) -> None:
@@ -46,81 +37,6 @@ async def test_a_move_frees_one_place_and_takes_another(clients: Three) -> None:
     assert await ada.fetch_booking(new["id"]) == (await ada.fetch_slot(new_id))["myBooking"] == new
     assert await ada.fetch_booking(booking_id) == old
     assert await organizer.fetch_slot_history(old_id) == [old]
-
-
-async def test_a_booking_moves_as_often_as_its_owner_likes(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_ids = [await organizer.add_slot() for _ in range(4)]
-    booking_id = await booked(ada, slot_ids[0])
-    for slot_id in (*slot_ids[1:], slot_ids[0]):
-        booking_id = (await ada.move(booking_id, slot_id))["booking"]["id"]
-    assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [0, 1, 1, 1]
-
-
-async def test_a_refused_move_leaves_the_booking_unchanged(clients: Three) -> None:
-    ada, ben, organizer = clients
-    full, own, begun, off, draft = [
-        await organizer.add_slot(capacity=2),
-        await organizer.add_slot(capacity=2),
-        await organizer.add_slot(startTime=hours_from_now(-1)),
-        await organizer.add_slot(),
-        await organizer.add_slot(draft=True),
-    ]
-    await organizer.update_slot(full, capacity=1)
-    await ben.book_slot(full)
-    await organizer.cancel_slot(off)
-    booking_id, there = await booked(ada, own), await organizer.add_slot()
-    await ada.book_slot(there)
-    expected = {
-        full: "SLOT_FULL",
-        own: "ALREADY_BOOKED",
-        there: "ALREADY_BOOKED",
-        begun: "SLOT_STARTED",
-        off: "SLOT_CANCELLED",
-        draft: "SLOT_NOT_FOUND",
-        "slot_" + "0" * 24: "SLOT_NOT_FOUND",
-        "nonsense": "SLOT_NOT_FOUND",
-        "": "SLOT_NOT_FOUND",
-    }
-    for slot_id, code in expected.items():
-        assert (await ada.move(booking_id, slot_id))["code"] == code
-        await assert_still_there(ada, booking_id)
-
-
-async def test_a_booking_moves_until_its_cut_off_and_until_its_slot_begins(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
-    booking_id = await booked(ada, slot_id)
-    await organizer.update_slot(slot_id, cancelCutoffMinutes=2 * 24 * 60)
-    assert (await ada.move(booking_id, other_id))["code"] == "CUTOFF_PASSED"
-    await organizer.update_slot(slot_id, startTime=hours_from_now(-1))
-    assert (await ada.move(booking_id, other_id))["code"] == "SLOT_STARTED"
-    await assert_still_there(ada, booking_id)
-    assert (await ada.fetch_slot(other_id))["remaining"] == 1
-
-
-async def test_a_moved_or_cancelled_booking_cannot_be_moved_again(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_ids = [await organizer.add_slot() for _ in range(3)]
-    first = await booked(ada, slot_ids[0])
-    second = (await ada.move(first, slot_ids[1]))["booking"]["id"]
-    assert (await ada.move(first, slot_ids[2]))["code"] == "BOOKING_NOT_FOUND"
-    await ada.cancel_booking(second)
-    assert (await ada.move(second, slot_ids[2]))["code"] == "BOOKING_NOT_FOUND"
-    assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [1, 1, 1]
-
-
-async def test_the_place_left_by_a_move_goes_to_the_waitlist_at_once(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
-    booking_id = await booked(ada, slot_id)
-    await ben.join(slot_id)
-    await ada.move(booking_id, other_id)
-    bens = (await ben.fetch_slot(slot_id))["myBooking"]
-    assert (bens["status"], bens["history"][0]["action"]) == ("CONFIRMED", "PROMOTED")
-    assert (await ada.move((await ada.fetch_slot(other_id))["myBooking"]["id"], slot_id))[
-        "code"
-    ] == ("SLOT_FULL")
 
 
 async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -> None:

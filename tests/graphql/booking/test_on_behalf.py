@@ -69,36 +69,14 @@ async def test_an_unknown_user_is_never_booked(clients: Three, user_id: str) -> 
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_a_user_has_one_place_in_a_slot_even_if_others_book_it(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot(capacity=5)
-    booking = (await ada.book_slot(slot_id))["booking"]
-    again = await organizer.book_slot(slot_id, userId=await ada.fetch_user_id())
-    assert (again["code"], again["booking"]["id"]) == ("ALREADY_BOOKED", booking["id"])
-
-
-async def test_an_organizer_can_book_others_into_a_started_slot(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot(startTime=hours_from_now(-1))
-    assert (await ada.book_slot(slot_id))["code"] == "SLOT_STARTED"
-    assert (await organizer.book_slot(slot_id))["code"] == "SLOT_STARTED"
-    booking = (await organizer.book_slot(slot_id, userId=await ada.fetch_user_id()))["booking"]
-    assert (
-        booking["overriddenLimits"] == booking["history"][0]["overriddenLimits"] == ["SLOT_STARTED"]
-    )
-    assert (await ada.fetch_booking(booking["id"]))["overriddenLimits"] == ["SLOT_STARTED"]
-
-
-async def test_an_organizer_moves_a_booking_of_others_past_named_limits(clients: Three) -> None:
+async def test_bookings_name_the_limits_that_an_organizer_overrode(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(cancelCutoffMinutes=3 * 24 * 60)
     other_id = await organizer.add_slot(startTime=hours_from_now(-1))
-    adas, organizers = await ada.fetch_user_id(), await organizer.fetch_user_id()
     booking = (await ada.book_slot(slot_id))["booking"]
     assert (await ada.move(booking["id"], other_id))["code"] == "CUTOFF_PASSED"
     moved = await organizer.move(booking["id"], other_id)
     new, old = moved["booking"], moved["oldBooking"]
-    assert (new["user"]["id"], new["madeBy"]["id"], new["onBehalf"]) == (adas, organizers, True)
     assert (old["overriddenLimits"], new["overriddenLimits"]) == (
         ["CANCEL_CUTOFF"],
         ["SLOT_STARTED"],
@@ -107,31 +85,7 @@ async def test_an_organizer_moves_a_booking_of_others_past_named_limits(clients:
     for booking_id, code in ((old["id"], "CUTOFF_PASSED"), (new["id"], "SLOT_STARTED")):
         named = await organizer.execute(OVERRIDDEN, id=booking_id)
         assert named["overriddenRefusals"] == named["history"][-1]["overriddenRefusals"] == [code]
-    assert old["history"][-1]["by"]["id"] == new["history"][-1]["by"]["id"] == organizers
     assert await ada.fetch_booking(old["id"]) == old
-    assert await organizer.fetch_slot_history(slot_id) == [old]
-    own = (await organizer.book_slot(await organizer.add_slot()))["booking"]
-    assert (await organizer.move(own["id"], other_id))["code"] == "SLOT_STARTED"
-
-
-async def test_an_organizer_books_for_several_past_named_limits(clients: Three) -> None:
-    ada, ben, organizer = clients
-    begun, coming = (
-        await organizer.add_slot(startTime=hours_from_now(-1)),
-        await organizer.add_slot(),
-    )
-    claims = [
-        {"slotId": begun, "userId": await ada.fetch_user_id()},
-        {"slotId": coming, "userId": await ben.fetch_user_id()},
-    ]
-    outcome = await organizer.book_all(*claims)
-    assert [booking["overriddenLimits"] for booking in outcome["bookings"]] == [
-        ["SLOT_STARTED"],
-        [],
-    ]
-    assert {booking["madeBy"]["id"] for booking in outcome["bookings"]} == {
-        await organizer.fetch_user_id()
-    }
 
 
 async def test_the_history_shows_its_owner_who_did_what(clients: Three) -> None:

@@ -1,7 +1,5 @@
 """Every rule of a campaign applies to every way of booking a place."""
 
-from collections.abc import Sequence
-
 import pytest
 from bson import ObjectId
 
@@ -12,8 +10,6 @@ from tests.support.clients.campaigns import (
     BOOKING_METHODS,
     book_with_refusal,
     create_campaign,
-    move_from_elsewhere,
-    set_groups,
     unpublish_campaign,
 )
 from tests.support.clients.fixtures import Three
@@ -21,7 +17,6 @@ from tests.support.clients.fixtures import Three
 PAST, RECENT = "2020-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z"
 OPENS, CLOSES = "2090-01-01T12:00:00.000Z", "2091-01-01T12:00:00.000Z"
 NINE, TEN, ELEVEN = (f"2040-05-07T{hour}:00:00.000Z" for hour in ("09", "10", "11"))
-FIVE_A = [{"group": "class:5a", "limit": 1}]
 
 
 @pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)
@@ -56,25 +51,6 @@ async def test_a_slot_of_an_unpublished_campaign_is_refused_like_one_that_does_n
         assert outcome == {"__typename": "SlotNotFound", "code": "SLOT_NOT_FOUND"}
 
 
-@pytest.mark.parametrize("groups", [(), ("grade:5",), ("class:5a",), ("grade:6", "class:5a")])
-@pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)
-async def test_a_user_without_a_group_of_every_set_is_not_eligible(
-    clients: Three, method: str, groups: Sequence[str]
-) -> None:
-    ada, _, organizer = clients
-    await set_groups(organizer, ada, *groups)
-    sets = [["grade:5"], ["class:5a", "class:5b"]]
-    slot_id = await organizer.add_slot(
-        campaignId=await create_campaign(organizer, eligibleGroups=sets)
-    )
-    outcome = await BOOKING_AND_WAITLIST_METHODS[method](ada, organizer, slot_id)
-    not_eligible = {"__typename": "NotEligible", "code": "NOT_ELIGIBLE", "slot": {"id": slot_id}}
-    assert outcome == not_eligible
-    await set_groups(organizer, ada, "grade:5", "class:5b")
-    outcome = await BOOKING_METHODS["booking"](ada, organizer, slot_id)
-    assert outcome["__typename"] == "Booked"
-
-
 @pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)
 async def test_a_campaign_can_be_for_users_with_a_verified_address(
     two_apps: Pair, clients: Three, method: str
@@ -90,30 +66,6 @@ async def test_a_campaign_can_be_for_users_with_a_verified_address(
         await database["users"].update_one(user, [{"$set": {"verifiedEmail": "$email"}}])
         outcome = await BOOKING_METHODS["booking"](ada, organizer, slot_id)
         assert outcome["__typename"] == "Booked"
-
-
-async def test_groups_are_compared_in_canonical_unicode(clients: Three) -> None:
-    ada, ben, organizer = clients
-    composed, decomposed = "Caf\u00e9", "Cafe\u0301"
-    sets, limits = [[decomposed]], [{"group": decomposed, "limit": 1}]
-    campaign_id = await create_campaign(organizer, eligibleGroups=sets, groupLimits=limits)
-    slot_id = await organizer.add_slot(campaignId=campaign_id, capacity=2)
-    for client in (ada, ben):
-        await set_groups(organizer, client, composed)
-    assert (await book_with_refusal(ada, slot_id))["__typename"] == "Booked"
-    assert (await book_with_refusal(ben, slot_id))["__typename"] == "GroupFull"
-
-
-@pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)
-async def test_a_user_cannot_exceed_the_maximum_of_bookings(clients: Three, method: str) -> None:
-    ada, _, organizer = clients
-    campaign_id = await create_campaign(organizer, maxBookings=2)
-    slot_ids = [await organizer.add_slot(campaignId=campaign_id) for _ in range(3)]
-    assert (await book_with_refusal(ada, slot_ids[0]))["__typename"] == "Booked"
-    assert (await book_with_refusal(ada, slot_ids[1], hold=True))["__typename"] == "Booked"
-    outcome = await BOOKING_AND_WAITLIST_METHODS[method](ada, organizer, slot_ids[2])
-    fields = {"limit": 2, "otherBookingId": None, "slot": {"id": slot_ids[2]}}
-    assert outcome == {"__typename": "LimitReached", "code": "LIMIT_REACHED", **fields}
 
 
 @pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)
@@ -138,42 +90,6 @@ async def test_an_overlapping_booking_is_refused_with_the_id_of_the_other_one(
     }
 
 
-@pytest.mark.parametrize("method", BOOKING_METHODS)
-async def test_a_full_group_gets_none_of_the_free_places(clients: Three, method: str) -> None:
-    ada, ben, organizer = clients
-    for client in (ada, ben):
-        await set_groups(organizer, client, "class:5a", "grade:5")
-    campaign_id = await create_campaign(organizer, groupLimits=FIVE_A)
-    slot_id = await organizer.add_slot(campaignId=campaign_id, capacity=5)
-    assert (await book_with_refusal(ada, slot_id))["__typename"] == "Booked"
-    outcome = await BOOKING_METHODS[method](ben, organizer, slot_id)
-    fields = {"group": "class:5a", "limit": 1, "slot": {"id": slot_id}}
-    assert outcome == {"__typename": "GroupFull", "code": "GROUP_FULL", **fields}
-    assert (await BOOKING_AND_WAITLIST_METHODS["joining the waitlist"](ben, organizer, slot_id))[
-        "position"
-    ] == 1
-
-
-async def test_the_group_limit_of_a_slot_applies_without_a_campaign(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot_id = await organizer.add_slot(capacity=5, groupLimits=[{"group": "class:*", "limit": 1}])
-    await set_groups(organizer, ada, "class:5a")
-    await set_groups(organizer, ben, "class:5a")
-    assert (await book_with_refusal(ada, slot_id))["__typename"] == "Booked"
-    assert (await book_with_refusal(ben, slot_id))["group"] == "class:5a"
-    await set_groups(organizer, ben, "class:5b")
-    assert (await book_with_refusal(ben, slot_id))["__typename"] == "Booked"
-
-
-async def test_a_booking_can_move_to_a_slot_that_overlaps_its_own(clients: Three) -> None:
-    ada, _, organizer = clients
-    campaign_id = await create_campaign(organizer, forbidOverlap=True, maxBookings=1)
-    one, other = [await organizer.add_slot(campaignId=campaign_id) for _ in range(2)]
-    booking_id = (await book_with_refusal(ada, one))["booking"]["id"]
-    assert (await ada.move(booking_id, other))["__typename"] == "BookingMoved"
-    assert (await ada.fetch_slot(one))["myBooking"] is None
-
-
 async def test_a_teammate_is_refused_without_seeing_the_other_booking(clients: Three) -> None:
     ada, ben, organizer = clients
     await ada.create_team_with(ben)
@@ -184,15 +100,3 @@ async def test_a_teammate_is_refused_without_seeing_the_other_booking(clients: T
     assert (outcome["code"], outcome["otherBookingId"]) == ("TIME_CONFLICT", None)
     forced = await book_with_refusal(organizer, slot_id, userId=await ben.fetch_user_id())
     assert forced["booking"]["overriddenLimits"] == ["TIME_CONFLICT"]
-
-
-async def test_a_move_is_subject_to_the_rules_of_the_target_slot(clients: Three) -> None:
-    ada, _, organizer = clients
-    full = await create_campaign(organizer, maxBookings=1)
-    one, other = [await organizer.add_slot(campaignId=full) for _ in range(2)]
-    assert (await book_with_refusal(ada, one))["__typename"] == "Booked"
-    assert (await move_from_elsewhere(ada, organizer, other))["code"] == "LIMIT_REACHED"
-    free = await create_campaign(organizer)
-    assert (await move_from_elsewhere(ada, organizer, await organizer.add_slot(campaignId=free)))[
-        "__typename"
-    ] == "BookingMoved"

@@ -3,8 +3,6 @@
 import random
 from typing import Any
 
-import pytest
-
 from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
@@ -37,7 +35,6 @@ NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
 NODE = "query($id: ID!) { node(id: $id) { id } }"
 MY_BOOKINGS = """{ myBookings(first: 100) { nodes { id slot { id campaign { id } } } } }"""
 MY_ENDED_BOOKINGS = """{ myEndedBookings(first: 100) { nodes { id } } }"""
-OPENS, CLOSES = "2090-01-01T12:00:00.000Z", "2091-01-01T12:00:00.000Z"
 FIVE_A = [{"group": "class:5a", "limit": 1}]
 
 
@@ -154,30 +151,6 @@ async def confirm_hold(client: BookingClient, hold: Json) -> Json:
     return outcome
 
 
-@pytest.mark.parametrize("change", ["closed", "unpublished", "other groups", "group full"])
-async def test_a_hold_survives_any_change_of_the_campaign(clients: Three, change: str) -> None:
-    ada, _, organizer = clients
-    await set_groups(organizer, ada, "class:5a")
-    campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-3))
-    slot_id = await organizer.add_slot(campaignId=campaign_id)
-    hold = await book_with_refusal(ada, slot_id, hold=True)
-    match change:
-        case "closed":
-            await update_campaign(
-                organizer, campaign_id, closesAt=hours_from_now(-1), allowPast=True
-            )
-        case "unpublished":
-            await unpublish_campaign(organizer, campaign_id)
-        case "other groups":
-            await update_campaign(organizer, campaign_id, eligibleGroups=[["class:6a"]])
-        case _:
-            await update_campaign(organizer, campaign_id, groupLimits=FIVE_A)
-    assert (await confirm_hold(ada, hold))["booking"] == {
-        "status": "CONFIRMED",
-        "overriddenLimits": [],
-    }
-
-
 async def test_a_hold_is_not_confirmed_against_other_bookings_of_the_user(clients: Three) -> None:
     ada, _, organizer = clients
     campaign_id = await create_campaign(organizer)
@@ -213,45 +186,6 @@ async def test_an_organizer_overrides_every_limit_by_name(clients: Three) -> Non
     assert booking["history"][0]["overriddenLimits"] == booking["overriddenLimits"] == expected
     # Organizers who book for themselves have no privilege.
     assert (await book_with_refusal(organizer, slot_id))["code"] == "CLOSED"
-
-
-@pytest.mark.parametrize("method", ["book", "move"])
-async def test_an_organizer_can_book_for_a_user_before_the_campaign_opens(
-    clients: Three, method: str
-) -> None:
-    ada, _, organizer = clients
-    campaign_id = await create_campaign(organizer, opensAt=OPENS, closesAt=CLOSES)
-    slot_id = await organizer.add_slot(campaignId=campaign_id)
-    if method == "book":
-        outcome = await book_with_refusal(organizer, slot_id, userId=await ada.fetch_user_id())
-    else:
-        booking_id = (await ada.book_slot(await organizer.add_slot()))["booking"]["id"]
-        outcome = await organizer.move(booking_id, slot_id)
-    assert outcome["booking"]["overriddenLimits"] == ["NOT_YET_OPEN"]
-    assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == outcome["booking"]["id"]
-
-
-async def test_members_can_cancel_until_the_time_that_the_campaign_allows(clients: Three) -> None:
-    ada, _, organizer = clients
-    campaign_id = await create_campaign(organizer, cancelUntil=hours_from_now(2))
-    slot_id, free = await organizer.add_slot(campaignId=campaign_id), await organizer.add_slot()
-    booking_id = (await book_with_refusal(ada, slot_id))["booking"]["id"]
-    until = (await update_campaign(organizer, campaign_id, cancelUntil=hours_from_now(-1)))[
-        "cancelUntil"
-    ]
-    outcome = await ada.cancel_booking(booking_id)
-    assert (outcome["__typename"], outcome["cutoff"]) == ("CutoffPassed", until)
-    assert (await ada.move(booking_id, free))["__typename"] == "CutoffPassed"
-    outcome = await organizer.cancel_booking(booking_id)
-    assert outcome["booking"]["overriddenLimits"] == ["CANCEL_CUTOFF"]
-
-
-async def test_a_hold_can_be_cancelled_after_that_time(clients: Three) -> None:
-    ada, _, organizer = clients
-    campaign_id = await create_campaign(organizer, cancelUntil=hours_from_now(-1))
-    slot_id = await organizer.add_slot(campaignId=campaign_id)
-    hold_id = (await book_with_refusal(ada, slot_id, hold=True))["booking"]["id"]
-    assert (await ada.cancel_booking(hold_id))["__typename"] == "BookingCancelled"
 
 
 async def test_a_repeated_request_has_the_same_result_under_all_rules(clients: Three) -> None:

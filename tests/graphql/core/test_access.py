@@ -47,6 +47,7 @@ FOR_ORGANIZERS = {
     "sendAnnouncement", "announcementRecipientCount",
     "configureDraw", "closeWishes", "runDraw", "previewDraw", "publishDraw", "supersedeDraw",
     "cancelDraw", "drawResult", "userBookings", "userWaitlistEntries", "userWishes",
+    "siteSetup", "updateSite",
 }  # fmt: skip
 SAMPLES = {
     "Boolean": False, "Int": 1, "ID": "x", "String": "x", "EmailAddress": "eve@slotlock.test",

@@ -21,8 +21,11 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-OPERATORS: list[Any] = [{"$gt": ""}, {"$where": "sleep(1000)"}, {"$ne": None}, [{"$gt": ""}]]
+OPERATORS: list[Any] = [{"$ne": None}, [{"$gt": ""}]]
 CODE_LIKE_TEXTS = ['{"$gt": ""}', "$where", "'; return true; //", "\x00", "../..", "%00", "${7*7}"]
+UNKNOWN_FIELDS = (
+    "role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set",
+)  # fmt: skip
 EXPECTED_CODES = {"UNAUTHENTICATED", "FORBIDDEN", "BAD_USER_INPUT"}
 ROOT_FIELDS = [
     (keyword, name, field)
@@ -71,19 +74,21 @@ def filled(type_: GraphQLInputType, value: Any) -> Any:
 
 
 def variables(field: GraphQLField, value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the value as each whole argument, and inside each argument."""
-    yield dict.fromkeys(field.args, value)
-    yield {key: filled(argument.type, value) for key, argument in field.args.items()}
+    """Yield the value as each whole argument and, where that differs, inside each argument."""
+    whole = dict.fromkeys(field.args, value)
+    inside = {key: filled(argument.type, value) for key, argument in field.args.items()}
+    yield from (whole,) if inside == whole else (whole, inside)
 
 
-@pytest.mark.parametrize(("keyword", "name", "field"), ROOT_FIELDS, ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize("operator", OPERATORS, ids=str)
 async def test_a_mongodb_operator_is_bad_input_for_every_argument(
-    organizer: GraphQLTestClient, keyword: str, name: str, field: GraphQLField
+    organizer: GraphQLTestClient, operator: Any
 ) -> None:
-    if query := operation(keyword, name, field):
-        for operator in OPERATORS:
+    for keyword, name, field in ROOT_FIELDS:
+        if query := operation(keyword, name, field):
             for sent in variables(field, operator):
-                assert await organizer.error_code(query, **sent) == "BAD_USER_INPUT"
+                code = await organizer.error_code(query, **sent)
+                assert (name, code) == (name, "BAD_USER_INPUT")
 
 
 @pytest.mark.parametrize("text", CODE_LIKE_TEXTS)
@@ -117,15 +122,13 @@ async def test_an_operator_in_the_authorization_header_is_unauthenticated(
         ("changePassword", "ChangePasswordInput", PASSWORDS),
     ],
 )
-@pytest.mark.parametrize(
-    "extra",
-    ["role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set"],
-)
 async def test_an_unknown_input_field_is_bad_input(
-    organizer: GraphQLTestClient, name: str, type_: str, valid: dict[str, str], extra: str
+    organizer: GraphQLTestClient, name: str, type_: str, valid: dict[str, str]
 ) -> None:
     query = f"mutation($input: {type_}!) {{ {name}(input: $input) {{ __typename }} }}"
-    assert await organizer.error_code(query, input={**valid, extra: "ADMIN"}) == "BAD_USER_INPUT"
+    for extra in UNKNOWN_FIELDS:
+        code = await organizer.error_code(query, input={**valid, extra: "ADMIN"})
+        assert (extra, code) == (extra, "BAD_USER_INPUT")
 
 
 async def test_ids_of_other_users_behave_like_ids_that_do_not_exist(

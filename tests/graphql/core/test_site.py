@@ -2,6 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+import httpx
+
+from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient
 
 
@@ -21,3 +25,58 @@ async def test_the_time_of_the_server_is_that_by_which_it_decides(
     times = [datetime.fromisoformat(await anonymous.execute("{ serverTime }")) for _ in range(2)]
     assert before <= times[0] <= times[1] <= datetime.now(UTC) + timedelta(seconds=2)
     assert times[0].utcoffset() == timedelta(0)
+
+
+LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
+  ... on Session { accessToken }
+} }"""
+VALUES = "name color imprintUrl privacyUrl locale timeZone"
+SETUP = f"{{ siteSetup {{ own {{ {VALUES} }} settings {{ {VALUES} }} }} }}"
+UPDATE = f"""mutation($input: UpdateSiteInput!) {{ updateSite(input: $input) {{
+  __typename ... on SiteSetup {{ own {{ {VALUES} }} }} ... on InvalidInput {{ fields {{ field }} }}
+}} }}"""
+PREVIEWS = """query($site: UpdateSiteInput) { mailPreviews(site: $site) { kind text } }"""
+LOG = """{ auditLog(first: 1, filter: {actions: [SITE_EDITED]}) {
+  nodes { by { name } edits { field before after } }
+} }"""
+
+
+async def test_admins_set_up_the_site_organizers_read_it_and_members_do_neither(
+    app: AppProcess, http: httpx.AsyncClient, organizer: BookingClient, member: BookingClient
+) -> None:
+    nothing = dict.fromkeys(VALUES.split())
+    settings = {**nothing, "name": "slotlock", "timeZone": "UTC"}
+    assert await organizer.execute(SETUP) == {"own": nothing, "settings": settings}
+    assert await member.error_code(SETUP) == "FORBIDDEN"
+    changes = {"name": " Park School ", "color": "#aa3300"}
+    for client in (organizer, member):
+        assert await client.error_code(UPDATE, input=changes) == "FORBIDDEN"
+    credentials = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
+    session = await GraphQLTestClient(http, app.url).execute(LOGIN, input=credentials)
+    admin = GraphQLTestClient(http, app.url, session["accessToken"])
+    refused = await admin.execute(UPDATE, input={"name": "x", "color": "red", "locale": "fr"})
+    assert refused["fields"] == [{"field": "color"}, {"field": "locale"}]
+    own = {**nothing, "name": "Park School", "color": "#aa3300"}
+    try:
+        saved = await admin.execute(UPDATE, input=changes)
+        assert (saved["__typename"], saved["own"]) == ("SiteSetup", own)
+        assert await organizer.execute(SETUP) == {"own": own, "settings": settings}
+        shown = await member.execute("{ site { name color timeZone } }")
+        assert shown == {**changes, "name": "Park School", "timeZone": "UTC"}
+        page = (await http.get(f"{app.url}/board")).text
+        assert "<title>Park School</title>" in page
+        assert "<style>:root {" in page
+        # What is left out stays, and null takes back.
+        taken = await admin.execute(UPDATE, input={"color": None})
+        assert taken["own"] == {**own, "color": None}
+    finally:
+        await admin.execute(UPDATE, input=dict.fromkeys(changes))
+    assert await member.execute("{ site { name } }") == {"name": "slotlock"}
+    [entry] = (await organizer.execute(LOG))["nodes"]
+    assert entry["edits"] == [{"field": "name", "before": "Park School", "after": None}]
+    assert entry["by"] is not None
+    # A preview shows what a change would say, and stores nothing.
+    previews = await organizer.execute(PREVIEWS, site={"name": "Lake School"})
+    assert all("Lake School" in each["text"] for each in previews)
+    assert await organizer.error_code(PREVIEWS, site={"timeZone": "Lake"}) == "BAD_USER_INPUT"
+    assert (await organizer.execute(SETUP))["own"] == nothing

@@ -198,6 +198,7 @@ UNUSUAL_PARTS = ("%00", "%FF", "%EF%BF%BF", "%ED%A0%80")
 PATHS = (
     *("/exports/slots/PART.csv", "/exports/links/PART", "/calendars/PART.ics"),
     *("/calendars/private/PART.ics", "/calendars/slots/PART.ics", "/personal-data/PART"),
+    *("/draws/PART/record", "/draws/x/record?part=PART"),
     *("/readyz?of=PART", "/users/invitations?PART=PART", "/personal-data?PART=PART", "/PART"),
     *("/graphql?query=PART", "/graphql?query={__typename}&operationName=PART"),
     *("/graphql?query={__typename}&variables=PART", "/graphql?PART=PART"),

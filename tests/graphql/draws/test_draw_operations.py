@@ -2,9 +2,12 @@
 
 import json
 from contextlib import closing
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
+from unittest.mock import ANY
 
+import httpx
 import pytest
 from bson import ObjectId
 from pymongo import MongoClient
@@ -38,12 +41,21 @@ PROBLEM = "query($id: ID!) { draw(campaignId: $id) { problem } }"
 RECORD_HASH = "query($id: ID!) { drawById(drawId: $id) { recordHash } }"
 FORMER = "query($id: ID!) { drawById(drawId: $id) { former { recordId } } }"
 DRAW_BY_ID = "query($id: ID!) { drawById(drawId: $id) { state } }"
+OF_CAMPAIGN = "query($id: ID!) { campaign(id: $id) { draw { state recordId entryCount } } }"
 USER_WISHES = """query($user: ID!) { userWishes(userId: $user) {
   ranked { slotId } userIds
   draw { recordId result(userId: $user) { wishes { slotId result } } }
 } }"""
 RESULT_IN = """query($id: ID!, $user: ID!) { drawById(drawId: $id) {
   result(userId: $user) { leaf } } }"""
+
+
+async def get_record(
+    client: GraphQLTestClient, record_id: str, query: str = "", **headers: str
+) -> httpx.Response:
+    """Read a record by HTTP."""
+    headers = {**client.headers, **headers}
+    return await client.http.get(f"{client.url}/draws/{record_id}/record{query}", headers=headers)
 
 
 class DrawScene:
@@ -111,7 +123,11 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
         saved = await scene.wish(each, 0, 1, 2)
         assert [wish["slotId"] for wish in saved["wishes"]["ranked"]] == scene.slots
         assert (await each.book_slot(scene.slots[0]))["code"] == "DRAW_ONLY"
+    assert (await get_record(organizer, opened["recordId"])).status_code == 404
     assert await scene.read(ada, DEMAND) is None
+    for reader, count in ((organizer, 2), (ada, None)):
+        of_campaign = (await scene.read(reader, OF_CAMPAIGN))["draw"]
+        assert of_campaign == {"state": "COLLECTING", "recordId": ANY, "entryCount": count}
     demand = {each["slotId"]: each for each in await scene.read(organizer, DEMAND)}
     assert (demand[scene.slots[0]]["wishes"], demand[scene.slots[0]]["firstWishes"]) == (2, 2)
     what_if = [{"slotId": scene.slots[0], "capacity": 2}]
@@ -127,8 +143,11 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     closed = await scene.act(CLOSE)
     assert closed["state"] == "CLOSED"
     root, record_id = (await scene.until("root"))["root"], closed["recordId"]
+    of_campaign = (await scene.read(ada, OF_CAMPAIGN))["draw"]
+    assert of_campaign == {"state": "CLOSED", "recordId": record_id, "entryCount": 2}
     assert (await scene.wish(ada, 1))["code"] == "WRONG_DRAW_STATE"
-    before = json.loads(await ada.execute(RECORD, id=record_id))
+    closed_text = await ada.execute(RECORD, id=record_id)
+    before = json.loads(closed_text)
     assert (before["root"], len(before["leaves"])) == (root, 2)
     assert (await scene.read(ada, RESULT))["lotteryNumber"] is None
     assert (await scene.act(RUN, seed="17 4 38"))["fields"][0]["code"] == "SEED_OF_SERVER"
@@ -139,8 +158,20 @@ async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
     assert "seed" not in json.loads(await ada.execute(RECORD, id=record_id))
     assert (await scene.act(PUBLISH))["state"] == "PUBLISHED"
     await scene.until("isWritten")
-    record = json.loads(await ben.execute(RECORD, id=record_id))
+    text = await ben.execute(RECORD, id=record_id)
+    record = json.loads(text)
     assert verify(record) == []
+    record_hash = (await ben.execute(RECORD_HASH, id=record_id))["recordHash"]
+    for query, expected, name in (("", text, record_hash), ("?part=closed", closed_text, root)):
+        for encoding in ("gzip", "identity"):
+            read = await get_record(ben, record_id, query, **{"accept-encoding": encoding})
+            assert (read.status_code, read.text) == (200, expected)
+            assert read.headers.get("content-encoding", "identity") == encoding
+        assert read.headers["etag"] == f'W/"{name}"'
+        again = await get_record(ben, record_id, query, **{"if-none-match": read.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    assert f"-draw-record-{datetime.now(UTC):%Y}" in read.headers["content-disposition"]
+    assert (await get_record(ben, record_id, "?part=final")).status_code == 400
     results = [await scene.read(each, RESULT) for each in scene.members]
     assert sorted(each["lotteryNumber"] for each in results) == [1, 2]
     (wished,) = await organizer.execute(USER_WISHES, user=ada_id)
@@ -169,7 +200,11 @@ async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
     assert [each["by"] is None for each in drawn["acts"]] == [False, True]
     seen = await scene.read(scene.members[0], THE_DRAW)
     assert [each["by"] for each in seen["acts"]] == [None, None]
-    assert await scene.read(scene.members[0], DEMAND) == []
+    unwished = {"wishes": 0, "firstWishes": 0}
+    demand = await scene.read(scene.members[0], DEMAND)
+    assert {each["slotId"]: each for each in demand} == {
+        slot: {"slotId": slot, "slot": ANY, **unwished} for slot in scene.slots
+    }
     assert (await scene.act(RUN))["state"] == "DRAWN"
     again = await scene.act(SUPERSEDE, reason="Nobody had wishes.")
     assert (again["state"], again["supersedesId"]) == ("COLLECTING", drawn["recordId"])
@@ -215,8 +250,9 @@ async def test_a_further_draw_hides_no_earlier_one_and_names_it(
         found = await scene.read(client, DRAWS)
         assert [each["recordId"] for each in found] == ids
         assert [each["myResult"] for each in found] == [None, result]
-        is_whole = await client.execute(RECORD, id=old) == record
-        assert is_whole is (client is ada)
+        shown = await client.execute(RECORD, id=old)
+        assert (shown == record) is (client is ada)
+        assert (await get_record(client, old)).text == shown
     assert await scene.read(ada, RESULT) == own
     await organizer.execute(UNPUBLISH, id=scene.campaign)
     for client, seen in ((ada, [old]), (ben, []), (anonymous, []), (organizer, ids)):
@@ -224,6 +260,8 @@ async def test_a_further_draw_hides_no_earlier_one_and_names_it(
         is_seen = old in seen
         assert (await client.execute(DRAW_BY_ID, id=old) is not None) is is_seen
         assert (await client.execute(RECORD, id=old) is not None) is is_seen
+        for query in ("", "?part=closed"):
+            assert ((await get_record(client, old, query)).status_code == 200) is is_seen
     assert await scene.read(ada, RESULT) == own
     user = await ada.fetch_user_id()
     of_ada = await organizer.execute(RESULT_IN, id=old, user=user)
@@ -252,6 +290,7 @@ async def test_wrong_input_gets_a_clear_answer(scene: DrawScene) -> None:
         for wrong in (unknown, "x"):
             refused = await organizer.execute(document, id=wrong)
             assert refused["code"] == "DRAW_NOT_FOUND"
+    assert (await get_record(member, "x")).status_code == 404
     for document in (THE_DRAW, MY_WISHES, DEMAND, RESULT, RECORD):
         assert await member.execute(document, id=unknown) is None
     refused = await scene.open(wish_hours=-1, leftoversOpenAt=hours_from_now(99))

@@ -13,6 +13,7 @@ from strawberry import ID
 from slotlock.domain.campaigns.campaign import create_campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, to_sort_name
 from slotlock.graphql.campaigns.campaign_mutations import CreateCampaignInput, NoShowLimitInput
 from slotlock.graphql.context import Context
 from slotlock.graphql.core.arguments import require_valid_key, to_required_change, to_wait_seconds
@@ -312,3 +313,9 @@ def test_a_value_that_a_rule_rejects_has_the_name_that_an_error_about_it_would_h
 ) -> None:
     assert isinstance(problem, InvalidInput)
     assert [each.field for each in problem.problems] == fields
+
+
+@pytest.mark.parametrize("name", ["Björn Becker", "\ufdfa" * MAX_USER_NAME_LENGTH])
+def test_every_place_in_the_list_of_users_is_that_of_a_cursor(name: str) -> None:
+    place = to_sort_name(name, "Becker", f"{'a' * 64}@{'b' * 255}")
+    assert ANY_LIST.decode(ANY_LIST.encode(place)) == place

@@ -18,8 +18,6 @@ from slotlock.graphql.context import ClientInfo
 from slotlock.graphql.execution import document_cache
 from slotlock.graphql.execution.document_cache import (
     MAX_CACHED_CHARACTERS,
-    MAX_CACHED_DOCUMENTS,
-    MAX_CACHED_REJECTIONS,
     DocumentCache,
     DocumentError,
 )
@@ -34,13 +32,16 @@ from tests.support.clients.client import WATCH_AVAILABILITY
 from tests.support.domain.builders import build_slot
 
 PUPIL, TEACHER, ATTACKER = "192.0.2.1", "198.51.100.1", "203.0.113.1"
+MAX_DOCUMENTS, MAX_REJECTIONS = 50, 50
 EVENTS_PER_ROUND = 300
 MAX_ROUNDS = 6
 
 
 @pytest.fixture
-def cache() -> DocumentCache:
-    """Return an empty cache."""
+def cache(monkeypatch: pytest.MonkeyPatch) -> DocumentCache:
+    """Return an empty cache for fewer documents than that of a server."""
+    monkeypatch.setattr(document_cache, "MAX_CACHED_DOCUMENTS", MAX_DOCUMENTS)
+    monkeypatch.setattr(document_cache, "MAX_CACHED_REJECTIONS", MAX_REJECTIONS)
     return DocumentCache(executable_schema, introspection=True)
 
 
@@ -53,10 +54,10 @@ def test_the_operations_of_a_text_share_one_parsed_document(cache: DocumentCache
     assert cache.resolve_operation(text + " ", "A").document is not first.document
 
 
-def is_evicted_by_500_documents(cache: DocumentCache, text: str) -> bool:
+def is_evicted_by_new_documents(cache: DocumentCache, text: str) -> bool:
     """Return whether new documents of another address evict a document."""
     document = cache.resolve_operation(text, None, PUPIL).document
-    for number in range(MAX_CACHED_DOCUMENTS):
+    for number in range(MAX_DOCUMENTS):
         cache.resolve_operation(f"{{ a{number}: __typename }}", None, ATTACKER)
     return cache.resolve_operation(text, None, PUPIL).document is not document
 
@@ -65,7 +66,7 @@ def test_new_documents_of_one_address_evict_no_document_that_two_addresses_use(
     cache: DocumentCache,
 ) -> None:
     cache.resolve_operation("{ __typename }", None, TEACHER)
-    assert not is_evicted_by_500_documents(cache, "{ __typename }")
+    assert not is_evicted_by_new_documents(cache, "{ __typename }")
 
 
 def test_new_documents_of_one_address_evict_no_document_that_another_uses_for_longer(
@@ -74,7 +75,7 @@ def test_new_documents_of_one_address_evict_no_document_that_another_uses_for_lo
     cache.resolve_operation("{ __typename }", None, PUPIL)
     later = monotonic() + PROBATION_S
     monkeypatch.setattr(cache._accepted, "_clock", lambda: later)
-    assert not is_evicted_by_500_documents(cache, "{ __typename }")
+    assert not is_evicted_by_new_documents(cache, "{ __typename }")
 
 
 def test_control_without_a_protected_segment_they_evict_it(
@@ -82,11 +83,11 @@ def test_control_without_a_protected_segment_they_evict_it(
 ) -> None:
     monkeypatch.setattr(SegmentedCache, "_is_in_use", lambda *_: False)
     cache.resolve_operation("{ __typename }", None, TEACHER)
-    assert is_evicted_by_500_documents(cache, "{ __typename }")
+    assert is_evicted_by_new_documents(cache, "{ __typename }")
 
 
 def test_documents_that_nobody_uses_again_are_evicted(cache: DocumentCache) -> None:
-    assert is_evicted_by_500_documents(cache, "{ __typename }")
+    assert is_evicted_by_new_documents(cache, "{ __typename }")
 
 
 def test_long_texts_evict_others_before_the_cache_is_full(cache: DocumentCache) -> None:
@@ -127,7 +128,7 @@ def test_an_invalid_text_is_rejected_again_without_parsing(
 
 def test_invalid_texts_evict_no_valid_document(cache: DocumentCache) -> None:
     valid_document = cache.resolve_operation("{ __typename }", None).document
-    for number in range(MAX_CACHED_DOCUMENTS + MAX_CACHED_REJECTIONS):
+    for number in range(MAX_DOCUMENTS + MAX_REJECTIONS):
         with pytest.raises(DocumentError):
             cache.resolve_operation(f"{{ nothing{number} }}", None)
     assert cache.resolve_operation("{ __typename }", None).document is valid_document

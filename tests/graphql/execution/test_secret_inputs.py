@@ -91,6 +91,18 @@ SECRETS = [
 ]
 
 
+# Arguments of one name and type are read alike, whichever field has them.
+KINDS_OF_SECRETS = {
+    (name, str(dict(ROOT_TYPES)[keyword].fields[field].args[name].type), path): (  # type: ignore[union-attr]
+        keyword,
+        field,
+        name,
+        path,
+    )
+    for keyword, field, name, path in SECRETS
+}
+
+
 def nested(path: tuple[str, ...], value: Any) -> Any:
     """Return an input object with a value at the path."""
     for name in reversed(path):
@@ -105,17 +117,19 @@ def document(keyword: str, name: str, argument: str, literal: str, declaration: 
     return f"{keyword}{declaration} {{ {name}({argument}: {literal}){selection} }}"
 
 
-async def response_to(text: str, variables: dict[str, Any], *, is_compiled: bool) -> str:
-    """Return the errors of a request, as JSON."""
+async def responses_to(text: str, *sent: dict[str, Any]) -> list[str]:
+    """Return the errors of requests with these variables, compiled and not, as JSON."""
     try:
         cache = DocumentCache(executable_schema, introspection=True)
-        operation = cache.resolve_operation(text, None)
+        compiled = cache.resolve_operation(text, None)
     except DocumentError as error:
-        return json.dumps(error.errors)
-    if not is_compiled:
-        operation = dataclasses.replace(operation, compiled=None)
-    response = await execute_operation(operation, variables, cast("Context", None))
-    return json.dumps(response.body.get("errors"))
+        return [json.dumps(error.errors)]
+    responses = [
+        await execute_operation(operation, variables, cast("Context", None))
+        for operation in (compiled, dataclasses.replace(compiled, compiled=None))
+        for variables in sent
+    ]
+    return [json.dumps(response.body.get("errors")) for response in responses]
 
 
 def test_the_secrets_of_the_schema_are_found() -> None:
@@ -138,24 +152,19 @@ def test_the_secrets_of_the_schema_are_found() -> None:
     }
 
 
-@pytest.mark.parametrize(("keyword", "name", "argument", "path"), SECRETS)
+@pytest.mark.parametrize(("keyword", "name", "argument", "path"), KINDS_OF_SECRETS.values())
 async def test_a_secret_of_a_wrong_type_is_in_no_error_and_not_in_the_log(
     keyword: str, name: str, argument: str, path: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     type_ = dict(ROOT_TYPES)[keyword].fields[name].args[argument].type  # type: ignore[union-attr]
     with_variable = document(keyword, name, argument, "$sent", f"($sent: {type_})")
-    responses = []
     with caplog.at_level(logging.DEBUG):
-        for value in WRONG_VALUES:
-            for is_compiled in (True, False):
-                variables = {"sent": nested(path, value)}
-                responses.append(
-                    await response_to(with_variable, variables, is_compiled=is_compiled)
-                )
+        sent = [{"sent": nested(path, value)} for value in WRONG_VALUES]
+        responses = await responses_to(with_variable, *sent)
         for literal in WRONG_LITERALS:
             opening = "".join(f"{{{each}: " for each in path)
             text = document(keyword, name, argument, opening + literal + "}" * len(path), "")
-            responses.append(await response_to(text, {}, is_compiled=True))
+            responses += await responses_to(text, {})
     assert [each for each in responses if MARK in each] == []
     assert MARK not in caplog.text
 

@@ -8,7 +8,7 @@ from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import WATCH_AVAILABILITY, Json, open_websocket
 from tests.support.clients.fixtures import Three
-from tests.support.clients.series import cancel_series, create_series, fetch_series_slots
+from tests.support.clients.series import cancel_series, create_series
 
 NODE = "query($id: ID!) { node(id: $id) { id } }"
 AUDIT_LOG = """query($filter: AuditLogFilter!) { auditLog(filter: $filter) {
@@ -57,40 +57,6 @@ async def test_a_deleted_slot_exists_for_nobody_and_frees_its_resource(clients: 
     assert (await ada.book_slot(slot_id))["code"] == "SLOT_NOT_FOUND"
     assert (await ada.join(slot_id))["code"] == "SLOT_NOT_FOUND"
     assert await organizer.add_slot(**room) != slot_id
-
-
-async def test_a_slot_with_a_booking_or_a_waiting_user_is_not_deleted(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot_id = await organizer.add_slot()
-    refused = {"__typename": "SlotHasBookings", "code": "SLOT_HAS_BOOKINGS"}
-    booking_id = (await ada.book_slot(slot_id))["booking"]["id"]
-    assert await organizer.delete_slot(slot_id) == {**refused, "slot": {"id": slot_id}}
-    assert (await ben.join(slot_id))["__typename"] == "WaitlistJoined"
-    await ben.leave(slot_id)
-    await ada.cancel_booking(booking_id)
-    assert await organizer.delete_slot(slot_id) == {**refused, "slot": {"id": slot_id}}
-
-
-async def test_of_a_series_all_slots_in_the_scope_are_deleted_or_none(clients: Three) -> None:
-    ada, _, organizer = clients
-    series = await create_series(organizer)
-    ids = [slot["id"] for slot in series["slots"]]
-    await ada.book_slot(ids[1])
-    refused = await organizer.delete_slot(ids[0], scope="ALL")
-    assert (refused["code"], refused["slot"]["id"]) == ("SLOT_HAS_BOOKINGS", ids[1])
-    assert len(await fetch_series_slots(organizer, series)) == 4
-    assert await organizer.delete_slot(ids[2], scope="THIS_AND_FOLLOWING") == deleted(*ids[2:])
-    assert [slot["id"] for slot in await fetch_series_slots(organizer, series)] == ids[:2]
-
-
-async def test_one_draft_prevents_the_cancellation_of_its_series(clients: Three) -> None:
-    _, _, organizer = clients
-    series = await create_series(organizer, draft=True)
-    publish = "mutation($slot: ID!) { publishSlot(slotId: $slot) { __typename } }"
-    await organizer.execute(publish, slot=series["slots"][0]["id"])
-    cancelled = await cancel_series(organizer, series["slots"][0], "ALL")
-    assert cancelled["__typename"] == "SlotNotPublished"
-    assert len(await fetch_series_slots(organizer, series)) == 1
 
 
 async def test_the_audit_log_shows_what_was_deleted(clients: Three) -> None:

@@ -1,7 +1,6 @@
 """Changing and cancelling slots of a series: all slots in the scope of a change, or none."""
 
 import secrets
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -99,15 +98,6 @@ async def test_nine_in_the_old_zone_becomes_nine_in_the_new_one_on_each_date(
     assert start_times(await fetch_series_slots(organizer, series)) == ten
 
 
-async def test_a_new_zone_without_a_new_start_moves_no_slot(clients: Two) -> None:
-    _, organizer = clients
-    series = await create_series(organizer)
-    longer = {"timeZone": "America/New_York", "endTime": SECOND_AT_TEN["endTime"]}
-    outcome = await update_series(organizer, series["slots"][1], "ALL", **longer)
-    assert outcome["__typename"] == "Slot", outcome
-    assert start_times(await fetch_series_slots(organizer, series)) == STARTS
-
-
 async def test_bookings_survive_a_change_of_their_series(clients: Two) -> None:
     ada, organizer = clients
     series = await create_series(organizer)
@@ -166,35 +156,6 @@ async def test_no_slot_changes_if_the_input_is_invalid(clients: Two) -> None:
     assert await fetch_series_slots(organizer, series) == series["slots"]
 
 
-async def test_a_series_that_contains_a_course_moves_only_slot_by_slot(clients: Two) -> None:
-    _, organizer = clients
-    series = await create_series(organizer)
-    outcome = await update_series(organizer, series["slots"][3], "THIS", timetable=COURSE)
-    assert outcome["__typename"] == "Slot", outcome
-    before = await fetch_series_slots(organizer, series)
-    outcome = await update_series(organizer, series["slots"][1], "ALL", **SECOND_AT_TEN)
-    assert [problem["field"] for problem in outcome["fields"]] == ["startTime"]
-    assert await fetch_series_slots(organizer, series) == before
-    outcome = await update_series(organizer, series["slots"][1], "ALL", title="Pilates")
-    assert outcome["__typename"] == "Slot", outcome
-
-
-@pytest.mark.parametrize("action", ["update", "cancel"])
-async def test_slots_that_are_over_do_not_change(clients: Two, action: str) -> None:
-    ada, organizer = clients
-    past = datetime.now(UTC).replace(microsecond=0) - timedelta(days=10)
-    times = {"startTime": past.isoformat(), "endTime": (past + timedelta(hours=1)).isoformat()}
-    series = await create_series(
-        organizer, "FREQ=WEEKLY;COUNT=4", timeZone="UTC", allowPast=True, **times
-    )
-    if action == "update":
-        await update_series(organizer, series["slots"][2], "ALL", title="Pilates")
-        assert changed_indexes(series["slots"], await fetch_series_slots(ada, series)) == [2, 3]
-    else:
-        await cancel_series(organizer, series["slots"][2], "ALL")
-        assert await fetch_series_slots(ada, series) == series["slots"][:2]
-
-
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_cancelling_slots_in_a_scope_cancels_their_bookings(clients: Two, scope: str) -> None:
     ada, organizer = clients
@@ -212,22 +173,6 @@ async def test_cancelling_slots_in_a_scope_cancels_their_bookings(clients: Two, 
     assert statuses == ["CANCELLED" if n in SCOPES[scope] else "CONFIRMED" for n in range(4)]
 
 
-async def test_cancelled_slots_do_not_change_with_their_series(clients: Two) -> None:
-    _, organizer = clients
-    series = await create_series(organizer)
-    cancelled = await cancel_series(organizer, series["slots"][2], "THIS")
-    outcome = await update_series(organizer, series["slots"][0], "ALL", title="Pilates")
-    assert outcome["title"] == "Pilates"
-    assert await fetch_series_slots(organizer, series, "CANCELLED") == [
-        {name: value for name, value in cancelled.items() if name != "__typename"}
-    ]
-    outcome = await update_series(organizer, series["slots"][2], "ALL", title="Ballet")
-    assert outcome["code"] == "SLOT_CANCELLED"
-    assert {slot["title"] for slot in await fetch_series_slots(organizer, series)} == {"Pilates"}
-    assert (await cancel_series(organizer, series["slots"][2], "ALL"))["status"] == "CANCELLED"
-    assert await fetch_series_slots(organizer, series) == []
-
-
 async def test_drafts_of_a_series_are_published_together_if_possible(clients: Two) -> None:
     ada, organizer = clients
     resource = new_resource()
@@ -243,10 +188,3 @@ async def test_drafts_of_a_series_are_published_together_if_possible(clients: Tw
         "status"
     ] == "PUBLISHED"
     assert start_times(await fetch_series_slots(ada, series)) == STARTS
-
-
-async def test_a_slot_without_a_series_changes_on_its_own_in_every_scope(clients: Two) -> None:
-    _, organizer = clients
-    slot = {"id": await organizer.add_slot()}
-    for scope in SCOPES:
-        assert (await update_series(organizer, slot, scope, title=scope))["title"] == scope

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clients.campaigns import book_with_refusal, create_campaign
+from tests.support.clients.campaigns import book_with_refusal
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.fixtures import Two
 
@@ -64,13 +64,6 @@ async def test_a_course_skips_holidays_and_has_extra_meetings(clients: Two) -> N
     assert starts(created) == expected
     assert created["endTime"] == "2031-06-01T14:00:00.000Z"
     assert created["meetingCount"] == 5
-
-
-async def test_a_slot_without_a_timetable_has_one_meeting(clients: Two) -> None:
-    _, organizer = clients
-    slot_id = await organizer.add_slot(startTime=NINE, endTime=TEN)
-    meetings = (await organizer.execute(READ, id=slot_id))["meetings"]
-    assert meetings == [{"startTime": NINE, "endTime": TEN}]
 
 
 def weekly(**fields: Any) -> Json:
@@ -208,42 +201,6 @@ async def test_a_course_becomes_a_single_meeting_and_a_course_again(clients: Two
     once = await update_course(organizer, slot_id, timetable=None, startTime=NINE, endTime=TEN)
     assert once["meetings"] == [{"startTime": NINE, "endTime": TEN}]
     assert starts(await update_course(organizer, slot_id, timetable=MARCH)) == STARTS
-
-
-async def test_other_changes_of_a_course_do_not_change_its_meetings(clients: Two) -> None:
-    _, organizer = clients
-    slot_id = (await create_course(organizer))["id"]
-    changed = await update_course(organizer, slot_id, title="Band", capacity=9, timeZone="UTC")
-    assert (changed["title"], starts(changed)) == ("Band", STARTS)
-
-
-async def test_courses_conflict_if_one_of_their_meetings_overlaps(clients: Two) -> None:
-    ada, organizer = clients
-    campaign_id = await create_campaign(organizer, forbidOverlap=True)
-    campaign: Json = {"campaignId": campaign_id}
-    choir = (await create_course(organizer, **campaign))["id"]
-    assert (await book_with_refusal(ada, choir))["__typename"] == "Booked"
-    later = weekly(startTime="10:30", endTime="12:00")
-    adjacent = (await create_course(organizer, later, **campaign))["id"]
-    utc = (
-        await create_course(
-            organizer, weekly(startTime="07:00", endTime="08:00"), timeZone="UTC", **campaign
-        )
-    )["id"]
-    outcome = await book_with_refusal(ada, utc)  # 09:00 in Berlin after the clock change
-    assert (outcome["__typename"], outcome["meeting"]["startTime"][5:16]) == (
-        "TimeConflict",
-        STARTS[2],
-    )
-    assert outcome["otherMeeting"]["startTime"][5:16] == STARTS[2]
-    once = {"startTime": "2031-03-24T08:00:00Z", "endTime": "2031-03-24T08:01:00Z"}
-    one_day = await organizer.add_slot(**once, **campaign)
-    assert (await book_with_refusal(ada, one_day))["otherMeeting"]["startTime"][5:16] == STARTS[1]
-    between = {"startTime": "2031-03-25T08:00:00Z", "endTime": "2031-03-30T08:00:00Z"}
-    assert (await book_with_refusal(ada, await organizer.add_slot(**between, **campaign)))[
-        "__typename"
-    ] == "Booked"
-    assert (await book_with_refusal(ada, adjacent))["__typename"] == "Booked"
 
 
 MY_MEETINGS = """query($from: DateTime!, $until: DateTime!) {

@@ -163,13 +163,6 @@ async def test_a_malformed_or_unknown_team_id_is_not_found(ada: TeamClient, malf
         assert outcome["code"] == "TEAM_NOT_FOUND"
 
 
-@pytest.mark.parametrize("name", ["", " \t ", "x" * 101, "two\nlines", "a\u0000b", "a\u2029b"])
-async def test_an_invalid_team_name_is_refused(ada: TeamClient, name: str) -> None:
-    outcome = await ada.execute(CREATE_TEAM, name=name)
-    assert (outcome["code"], outcome["fields"]) == ("INVALID_INPUT", [{"field": "name"}])
-    assert await ada.execute(MY_TEAMS) == []
-
-
 async def test_declined_and_withdrawn_invitations_end(ada: TeamClient, ben: TeamClient) -> None:
     team_id = await ada.create_team()
     operations: list[tuple[TeamClient, str, dict[str, Any]]] = [
@@ -225,9 +218,8 @@ async def change_address(admin: GraphQLTestClient, user: TeamClient) -> str:
     return email
 
 
-@pytest.mark.parametrize("answer", [ACCEPT_INVITATION, DECLINE_INVITATION])
 async def test_an_invitation_follows_a_user_to_another_address_and_frees_its_seat(
-    ada: TeamClient, ben: TeamClient, admin: GraphQLTestClient, answer: str
+    ada: TeamClient, ben: TeamClient, admin: GraphQLTestClient
 ) -> None:
     team_id = await ada.create_team()
     await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
@@ -238,23 +230,10 @@ async def test_an_invitation_follows_a_user_to_another_address_and_frees_its_sea
     # The team does not learn the new address.
     (team,) = await ada.execute("{ myTeams { members { user { id } } invitations { email } } }")
     assert members_and_invitations(team) == ([ada.id], [ben.email])
-    await ben.execute(answer, team=team_id)
+    await ben.execute(ACCEPT_INVITATION, team=team_id)
     assert await ben.execute(MY_INVITATIONS) == []
     (team,) = await ada.execute("{ myTeams { members { user { id } } invitations { email } } }")
-    members = [ada.id, ben.id] if answer == ACCEPT_INVITATION else [ada.id]
-    assert members_and_invitations(team) == (members, [])
-
-
-async def test_the_next_owner_of_an_address_does_not_get_the_invitations_of_the_last_one(
-    ada: TeamClient, ben: TeamClient, stranger: TeamClient, admin: GraphQLTestClient
-) -> None:
-    team_id = await ada.create_team()
-    await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
-    await change_address(admin, ben)
-    await admin.execute(UPDATE_USER, input={"userId": stranger.id, "email": ben.email})
-    assert await stranger.execute(MY_INVITATIONS) == []
-    refused = await stranger.execute(ACCEPT_INVITATION, team=team_id)
-    assert refused["__typename"] == "NotInvited"
+    assert members_and_invitations(team) == ([ada.id, ben.id], [])
 
 
 async def test_no_address_of_an_erased_user_stays_in_an_invitation(

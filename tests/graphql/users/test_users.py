@@ -24,6 +24,12 @@ USERS = f"""query($filter: UserFilter, $first: Int! = 20, $after: String) {{
   users(filter: $filter, first: $first, after: $after) {{
     nodes {{ ...U }} pageInfo {{ hasNextPage endCursor }}
   }} }} {USER_FRAGMENT}"""
+FAMILY_NAMES = """query($filter: UserFilter, $first: Int!, $after: String) {
+  users(filter: $filter, first: $first, after: $after) {
+    nodes { name familyName } pageInfo { hasNextPage endCursor }
+  } }"""
+RENAME = """mutation($input: UpdateUserInput!) {
+  updateUser(input: $input) { ... on UserUpdated { user { name } } } }"""
 USER_GROUPS = """query($first: Int!, $after: String) {
   userGroups(first: $first, after: $after) {
     nodes { name userCount } pageInfo { hasNextPage endCursor }
@@ -72,8 +78,39 @@ async def search_names(organizer: GraphQLTestClient, **filter_: Any) -> list[str
     return [node["name"] for node in await search(organizer, **filter_)]
 
 
-async def test_pages_list_every_user_once_ordered_by_email(clients: Two, school: str) -> None:
+async def test_users_are_listed_by_family_name_where_a_file_gave_one(
+    clients: Two, two_apps: Pair
+) -> None:
+    group = f"x{secrets.token_hex(8)}"
+    names = ["Becker;Björn", "Zander;Ada", "Adler;Zoe", "Adler;Ann", ";Cher", "王;小明"]
+    logins = [f"{number}{group}" for number in range(len(names))]
+    pupils = [f"{name};{login};{group}" for name, login in zip(names, logins, strict=True)]
+    body = "\n".join(["last name;first name;username;class", *pupils]).encode()
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+        await import_users(auth, body, dry_run=False)
+
+    async def listed() -> list[tuple[str, str | None]]:
+        found = await clients[1].all_nodes(FAMILY_NAMES, filter={"group": group}, first=2)
+        return [(each["name"], each["familyName"]) for each in found]
+
+    adlers: list[tuple[str, str | None]] = [("Ann Adler", "Adler"), ("Zoe Adler", "Adler")]
+    others: list[tuple[str, str | None]] = [("Cher", None), ("Ada Zander", "Zander")]
+    others.append(("王小明", "王"))
+    assert await listed() == [*adlers, ("Björn Becker", "Becker"), *others]
+    [becker] = await clients[1].all_nodes(USERS, filter={"text": logins[0]}, first=2)
+    for at, name, family_name in ((4, "Zoe Zorn", None), (2, "Aaron Becker", "Becker")):
+        await clients[1].execute(RENAME, input={"userId": becker["id"], "name": name})
+        assert (await listed())[at] == (name, family_name)
+    pupils[0] = f"Aachen;Aaron;{logins[0]};{group}"
+    body = "\n".join(["last name;first name;username;class", *pupils]).encode()
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+        await import_users(auth, body, dry_run=False)
+    assert (await listed())[0] == ("Aaron Aachen", "Aachen")
+
+
+async def test_pages_list_every_user_once(clients: Two, school: str) -> None:
     emails = [node["email"] for node in await search(clients[1], group=school)]
+    # They have the same name.
     assert emails == sorted(f"person{number}@{school}" for number in range(25))
 
 

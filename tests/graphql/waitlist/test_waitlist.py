@@ -1,7 +1,5 @@
 """The waiting list over HTTP: first come, first served, without exceptions."""
 
-import asyncio
-
 import httpx
 
 from tests.support.apps.processes import Pair
@@ -9,11 +7,9 @@ from tests.support.clients.booking_client import (
     JOIN_WAITLIST,
     BookingClient,
     create_booking_clients,
-    expire_holds,
 )
 from tests.support.clients.client import Json
 from tests.support.clients.fixtures import Five
-from tests.support.polling import poll_until
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
 MEMBER_COUNT = 4
@@ -35,31 +31,6 @@ async def booking_of(user: BookingClient, slot_id: str) -> Json:
     booking: Json | None = (await user.fetch_slot(slot_id))["myBooking"]
     assert booking is not None
     return booking
-
-
-async def test_the_waitlist_accepts_users_only_while_the_slot_is_full(clients: Five) -> None:
-    ada, ben, *_, organizer = clients
-    slot_id = await organizer.add_slot()
-    assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
-    booking_id = await booked(ada, slot_id)
-    joined = await ben.join(slot_id)
-    assert (joined["__typename"], joined["position"]) == ("WaitlistJoined", 1)
-    assert (joined["entry"]["position"], joined["slot"]["waitlistLength"]) == (1, 1)
-    await ben.leave(slot_id)
-    await ada.cancel_booking(booking_id)
-    assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
-
-
-async def test_a_user_who_has_a_booking_or_an_entry_receives_it(clients: Five) -> None:
-    ada, ben, *_, organizer = clients
-    slot_id = await organizer.add_slot()
-    booking_id = await booked(ada, slot_id)
-    assert (await ada.join(slot_id))["code"] == "ALREADY_BOOKED"
-    entry = (await ben.join(slot_id))["entry"]
-    again = await ben.join(slot_id)
-    assert (again["code"], again["entry"]) == ("ALREADY_WAITING", entry)
-    assert (await ben.fetch_slot(slot_id))["waitlistLength"] == 1
-    assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == booking_id
 
 
 async def test_ten_waiting_callers_are_served_in_order_of_arrival(
@@ -131,48 +102,3 @@ async def test_added_places_go_to_the_waitlist_in_order_and_in_one_write(clients
     assert await waitlist_position(dan, slot_id) == 1
     assert (await organizer.update_slot(slot_id, capacity=9))["remaining"] == 5
     assert (await booking_of(dan, slot_id))["status"] == "CONFIRMED"
-
-
-async def test_the_place_of_an_expired_hold_goes_to_the_next_waiting_user(
-    clients: Five, mongo_url: str
-) -> None:
-    ada, ben, cleo, _, organizer = clients
-    slot_id = await organizer.add_slot()
-    await ada.hold(slot_id)
-    await ben.join(slot_id)
-    expire_holds(mongo_url, slot_id)
-    assert (await cleo.book_slot(slot_id))["code"] == "SLOT_FULL"
-    await poll_until(lambda: ben.fetch_slot(slot_id), lambda seen: seen["myBooking"], "Ben has it")
-    assert (await booking_of(ben, slot_id))["status"] == "CONFIRMED"
-
-
-async def test_new_callers_never_pass_the_waitlist(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (holder, *line), organizer = create_booking_clients(http, 6, *two_apps)
-    walk_ins, _ = create_booking_clients(http, 30, *two_apps)
-    slot_id = await organizer.add_slot()
-    booking_id = await booked(holder, slot_id)
-    for user in line:
-        await user.join(slot_id)
-    leaver = holder
-    for user in line[:3]:
-        _, *refused = await asyncio.gather(
-            leaver.cancel_booking(booking_id),
-            *(each.book_slot(slot_id, waitMs=20_000) for each in walk_ins),
-        )
-        assert {outcome["__typename"] for outcome in refused} == {"SlotFull"}
-        leaver, booking_id = user, (await booking_of(user, slot_id))["id"]
-
-
-async def test_a_waiting_user_with_another_of_the_choice_group_is_skipped(clients: Five) -> None:
-    ada, ben, cleo, _, organizer = clients
-    room = f"Room {await ada.fetch_user_id()}"
-    bed, other_bed = [await organizer.add_slot(choiceGroup=room) for _ in range(2)]
-    booking_id = await booked(ada, bed)
-    await ben.join(bed)
-    await cleo.join(bed)
-    await ben.book_slot(other_bed)
-    assert (await ada.join(other_bed))["code"] == "LIMIT_REACHED"
-    await ada.cancel_booking(booking_id)
-    assert (await ben.fetch_slot(bed))["myBooking"] is None
-    assert (await ben.fetch_slot(bed))["myWaitlistEntry"] is None
-    assert (await booking_of(cleo, bed))["status"] == "CONFIRMED"

@@ -22,23 +22,26 @@ from slotlock.domain.notifications.mail_kinds import (
     DRAW_RESULT,
     MAIL_KINDS,
     REMINDER,
+    TEAM_INVITATION,
     TICKET_DECIDED,
     VERIFY_EMAIL,
     booking_mail,
     direct_mail,
 )
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry, OutboxState
+from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mail.mail_message import build_message
 from slotlock.infrastructure.mail.mail_texts import LANGUAGES
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_campaign_id
+from slotlock.services import teams
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.commands.executor import execute
 from slotlock.services.notifications.announcements import send_announcement
 from slotlock.services.notifications.mail_previews import preview_mails
 from slotlock.services.notifications.other_mails import LOADERS
 from tests.support.notifications.mail_readers import READERS, read_in_rust
-from tests.support.notifications.mail_scene import SENDER, SITE, MailScene, open_mail_scene
+from tests.support.notifications.mail_scene import SCHOOL, SENDER, URL, MailScene, open_mail_scene
 
 HTML_IN_BASE64 = "=?utf-8?b?QQ0KQ29udGVudC1UeXBlOnRleHQvaHRtbA0KDQo8YSBocmVmPS8vZS5leD5QYXk8L2E+?="
 HOSTILE = f'Win <eve@evil.test>, "1000" {HTML_IN_BASE64} =?utf-8?q?=0D=0ABcc:_eve@evil.test?='
@@ -62,8 +65,9 @@ async def preview_sources(scene: MailScene, text: str, language: str) -> Iterabl
     campaign = Campaign(campaign_id, text, terms, mail_note=text)
     await scene.services.campaigns.insert(campaign, scene.clock.now)
     slot_id = await scene.insert_slot(title=text, location=text, terms=terms)
-    reader, site = replace(organizer, name=text), replace(SITE, name=text)
-    previews = await preview_mails(scene.services, site, reader, language, slot_id=slot_id)
+    scene.services.site.defaults = replace(SCHOOL, name=text)
+    reader = replace(organizer, name=text)
+    previews = await preview_mails(scene.services, URL, reader, language, slot_id=slot_id)
     assert previews is not None
     assert [each.kind for each in previews] == [kind.name for kind in MAIL_KINDS]
     sender = replace(SENDER, name=text, reply_to=(text, "office@school.test"))
@@ -153,6 +157,10 @@ async def insert_every_kind(
         services, organizer.user_id, Audience(slot_id, None), "Pool", "Towels", "key"
     )
     assert sent == AnnouncementSent(1)
+    services.sends_mail = True
+    created = await teams.create(services, f"evil.test {WORD}", teammate.user_id)
+    assert isinstance(created, TeamSaved)
+    await teams.invite(services, created.team.id, "a@school.test", teammate.user_id)
 
 
 def all_text(source: bytes) -> str:
@@ -184,8 +192,10 @@ async def test_no_word_of_a_user_stands_in_a_mail_to_an_address_that_nobody_veri
     await scene.send()
     sent = {each.kind for each in await scene.entries() if each.state is OutboxState.SENT}
     # Of those about a booking, some are no longer true when they leave.
-    about_bookings = BOOKING_KIND_NAMES - {BOOKED.name, REMINDER.name}
-    assert sent >= {kind.name for kind in MAIL_KINDS} - about_bookings
+    unsent = BOOKING_KIND_NAMES - {BOOKED.name, REMINDER.name}
+    if self_registered and is_guarded:
+        unsent |= {TEAM_INVITATION.name}
+    assert sent >= {kind.name for kind in MAIL_KINDS} - unsent
     for mail in scene.trap.mails:
         text = all_text(mail.content)
         is_new = mail.recipients == ("new@school.test",)

@@ -4,8 +4,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-
-import pytest
+from itertools import product
 
 from slotlock.domain.audit.audit_log import AUDIT_ACTIONS, AuditFilter, AuditPosition, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote
@@ -169,17 +168,22 @@ async def test_no_export_or_calendar_scans_or_sorts(recorded_commands: Recorded)
         assert not avoided & stages, (command, stages)
 
 
-@pytest.mark.parametrize("eligible_groups", ELIGIBLE)
-async def test_statistics_use_indexes(
-    recorded_commands: Recorded, eligible_groups: tuple[tuple[str, ...], ...]
+async def test_statistics_and_the_search_for_users_without_a_place_use_indexes(
+    recorded_commands: Recorded,
 ) -> None:
     repositories, recorder = await with_slots(recorded_commands)
     database, now = recorded_commands[0], utc_now()
-    campaign = await insert_open_campaign(database, eligible_groups)
-    window = to_time_window(Interval.HOUR, None, None, campaign.terms.opens_at, now)
-    assert isinstance(window, TimeWindow)
-    await repositories.campaign_statistics.load(campaign, window, now)
-    await assert_uses_indexes(database, recorder.commands)
+    for eligible_groups in ELIGIBLE:
+        campaign = await insert_open_campaign(database, eligible_groups)
+        window = to_time_window(Interval.HOUR, None, None, campaign.terms.opens_at, now)
+        assert isinstance(window, TimeWindow)
+        recorder.commands.clear()
+        await repositories.campaign_statistics.load(campaign, window, now)
+        await assert_uses_indexes(database, recorder.commands)
+        for group, after in product((None, "5a"), (None, "a@slotlock.test")):
+            recorder.commands.clear()
+            await repositories.unplaced_users.page(campaign, group, 10, after, now)
+            await assert_uses_indexes(database, recorder.commands)
 
 
 def audit_filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:
@@ -210,19 +214,4 @@ async def test_the_audit_log_uses_indexes(recorded_commands: Recorded) -> None:
     for audit_filter in audit_filters(campaign, now):
         for after in (None, AuditPosition(now, ADA, 1)):
             await repositories.audit_log.page(audit_filter, 10, after, now)
-    await assert_uses_indexes(database, recorder.commands)
-
-
-@pytest.mark.parametrize("eligible_groups", ELIGIBLE)
-@pytest.mark.parametrize("group", [None, "5a"])
-async def test_the_search_for_users_without_a_place_uses_indexes(
-    recorded_commands: Recorded,
-    eligible_groups: tuple[tuple[str, ...], ...],
-    group: str | None,
-) -> None:
-    repositories, recorder = await with_slots(recorded_commands)
-    database, now = recorded_commands[0], utc_now()
-    campaign = await insert_open_campaign(database, eligible_groups)
-    for after in (None, "a@slotlock.test"):
-        await repositories.unplaced_users.page(campaign, group, 10, after, now)
     await assert_uses_indexes(database, recorder.commands)

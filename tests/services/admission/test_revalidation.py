@@ -1,6 +1,6 @@
 """A queued request is decided on the present state: each change since it was sent may refuse it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 from slotlock.auth.admin import account_admin
 from slotlock.domain.users.user import Role, User, UserId
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
     create_campaign,
@@ -165,52 +166,38 @@ async def test_control_without_revalidation_each_request_is_booked_despite_the_c
     assert [code for code, _ in outcomes.values()] == ["Booked"] * len(CHANGES)
 
 
-async def ban(deployment: QueueDeployment, client: BookingClient) -> None:
-    organizer = deployment.organizer(deployment.app())
+@dataclass(frozen=True)
+class Sent:
+    """A request that is queued: who sent it for whom, at which app."""
+
+    deployment: QueueDeployment
+    app: AppProcess
+    sender: BookingClient
+    user: BookingClient
+
+
+async def ban(sent: Sent, client: BookingClient) -> None:
+    organizer = sent.deployment.organizer(sent.app)
     outcome = await organizer.execute(BAN_USER, user=await client.fetch_user_id())
     assert outcome["__typename"] == "User", outcome
 
 
-@pytest.mark.parametrize(
-    ("without_guards", "outcome"), [("", "UserBanned"), ("revalidation", "Booked")]
-)
-async def test_a_user_banned_while_queued_is_refused_except_without_revalidation(
-    queue_deployment: QueueDeployment, without_guards: str, outcome: str
-) -> None:
-    app = queue_deployment.app()
-    slot_id = await queue_deployment.add_slot(app)
-    client = queue_deployment.queue_client(app, 0)
-    ticket = await client.enqueue(slot_id)
-    await ban(queue_deployment, client)
-    queue_deployment.worker(without_guards)
-    await queue_deployment.wait_until_empty()
-    # A banned user cannot read the ticket any more.
-    assert queue_deployment.recorded_outcome(ticket["id"]) == outcome
-    assert len(queue_deployment.consistent_booking_ids(slot_id)) == (outcome == "Booked")
+async def leave_team(sent: Sent) -> None:
+    (team,) = await sent.user.execute("{ myTeams { id } }")
+    assert (await sent.user.execute(LEAVE_TEAM, team=team["id"]))["__typename"] == "TeamLeft"
 
 
-async def leave_team(
-    deployment: QueueDeployment, sender: BookingClient, user: BookingClient
-) -> None:
-    (team,) = await user.execute("{ myTeams { id } }")
-    assert (await user.execute(LEAVE_TEAM, team=team["id"]))["__typename"] == "TeamLeft"
+async def ban_user(sent: Sent) -> None:
+    await ban(sent, sent.user)
 
 
-async def ban_user(deployment: QueueDeployment, sender: BookingClient, user: BookingClient) -> None:
-    await ban(deployment, user)
+async def ban_sender(sent: Sent) -> None:
+    await ban(sent, sent.sender)
 
 
-async def ban_sender(
-    deployment: QueueDeployment, sender: BookingClient, user: BookingClient
-) -> None:
-    await ban(deployment, sender)
-
-
-async def demote_sender(
-    deployment: QueueDeployment, sender: BookingClient, user: BookingClient
-) -> None:
-    user_id = UserId((await sender.fetch_user_id())[-24:])
-    async with auth_for_database(deployment.mongo_url) as auth:
+async def demote_sender(sent: Sent) -> None:
+    user_id = UserId((await sent.sender.fetch_user_id())[-24:])
+    async with auth_for_database(sent.deployment.mongo_url) as auth:
         assert isinstance(await account_admin.set_role(auth, None, user_id, Role.MEMBER), User)
 
 
@@ -218,46 +205,59 @@ async def demote_sender(
 class PermissionChange:
     """A change that ends the sender's permission to book for the user, and its refusal."""
 
-    apply: Callable[[QueueDeployment, BookingClient, BookingClient], Awaitable[None]]
+    apply: Callable[[Sent], Awaitable[None]]
     outcome: str
-    sender_is_organizer: bool = False
+    sender: str = "teammate"
 
 
+# The only organizer is demoted when there is nothing left to organize.
 PERMISSION_CHANGES = {
+    "user banned": PermissionChange(ban_user, "UserBanned", "user"),
     "teammate left": PermissionChange(leave_team, "NotTeammate"),
     "teammate banned": PermissionChange(ban_user, "UserBanned"),
     "sender banned": PermissionChange(ban_sender, "UserBanned"),
-    "organizer demoted": PermissionChange(demote_sender, "NotTeammate", True),
-    "user of an organizer's request banned": PermissionChange(ban_user, "UserBanned", True),
+    "user of an organizer's request banned": PermissionChange(ban_user, "UserBanned", "organizer"),
 }
+DEMOTION = {"organizer demoted": PermissionChange(demote_sender, "NotTeammate", "organizer")}
 
 
-async def outcome_on_behalf(
-    deployment: QueueDeployment, change: PermissionChange, without_guards: str = ""
-) -> str:
-    """Return the outcome of a request for another user that was queued before the change."""
-    app = deployment.app()
-    slot_id, (user, teammate) = await deployment.add_slot(app), deployment.queue_clients(app, 2)
-    await teammate.create_team_with(user)
-    sender = teammate
-    if change.sender_is_organizer:
-        sender = QueueClient(deployment.http, app.url, deployment.user_tokens.organizer)
-    ticket = await sender.enqueue(slot_id, userId=await user.fetch_user_id())
-    await change.apply(deployment, sender, user)
+async def outcomes_on_behalf(
+    deployment: QueueDeployment,
+    changes: Mapping[str, PermissionChange],
+    without_guards: str = "",
+) -> dict[str, str]:
+    """Return the outcomes of requests that were queued before their senders' permission ended."""
+    app, tickets, slot_ids = deployment.app(), {}, {}
+    for number, (name, change) in enumerate(changes.items()):
+        user, teammate = (deployment.queue_client(app, 2 * number + n) for n in range(2))
+        await teammate.create_team_with(user)
+        organizer = QueueClient(deployment.http, app.url, deployment.user_tokens.organizer)
+        sender = {"user": user, "teammate": teammate, "organizer": organizer}[change.sender]
+        slot_ids[name] = await deployment.add_slot(app)
+        ticket = await sender.enqueue(slot_ids[name], userId=await user.fetch_user_id())
+        tickets[name] = ticket["id"]
+        await change.apply(Sent(deployment, app, sender, user))
     deployment.worker(without_guards)
     await deployment.wait_until_empty()
-    return deployment.recorded_outcome(ticket["id"])
+    # Banned users cannot read their tickets any more.
+    outcomes = {name: deployment.recorded_outcome(id_) for name, id_ in tickets.items()}
+    for name, outcome in outcomes.items():
+        is_booked = outcome == "Booked"
+        assert len(deployment.consistent_booking_ids(slot_ids[name])) == is_booked
+    return outcomes
 
 
-@pytest.mark.parametrize("change", PERMISSION_CHANGES.values(), ids=PERMISSION_CHANGES)
+@pytest.mark.parametrize("changes", [PERMISSION_CHANGES, DEMOTION], ids=["users", "organizer"])
 async def test_a_permission_that_ends_while_a_request_is_queued_refuses_it(
-    queue_deployment: QueueDeployment, change: PermissionChange
+    queue_deployment: QueueDeployment, changes: Mapping[str, PermissionChange]
 ) -> None:
-    assert await outcome_on_behalf(queue_deployment, change) == change.outcome
+    outcomes = await outcomes_on_behalf(queue_deployment, changes)
+    assert outcomes == {name: change.outcome for name, change in changes.items()}
 
 
-@pytest.mark.parametrize("change", PERMISSION_CHANGES.values(), ids=PERMISSION_CHANGES)
+@pytest.mark.parametrize("changes", [PERMISSION_CHANGES, DEMOTION], ids=["users", "organizer"])
 async def test_control_without_revalidation_a_request_is_booked_without_permission(
-    queue_deployment: QueueDeployment, change: PermissionChange
+    queue_deployment: QueueDeployment, changes: Mapping[str, PermissionChange]
 ) -> None:
-    assert await outcome_on_behalf(queue_deployment, change, "revalidation") == "Booked"
+    outcomes = await outcomes_on_behalf(queue_deployment, changes, "revalidation")
+    assert set(outcomes.values()) == {"Booked"}

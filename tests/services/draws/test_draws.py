@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 from bson import ObjectId
@@ -55,9 +56,10 @@ from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.draw_records import verify
 from slotlock.infrastructure.mongo.client import CommitUnknownError
-from slotlock.infrastructure.mongo.draws import text_repository, wish_repository
+from slotlock.infrastructure.mongo.draws import demand, text_repository, wish_repository
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.mongo.users.privacy import Erasure
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services import teams
 from slotlock.services.admission import held_places
@@ -70,6 +72,7 @@ from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.container import Services
 from slotlock.services.draws import draws, public_records, publication, wishes
 from slotlock.services.draws.wishes import WishesSaved
+from slotlock.services.erasure import finish_erasure
 from slotlock.services.workers import draw_worker
 from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
@@ -615,7 +618,9 @@ def test_a_seed_that_was_public_before_the_root_is_never_drawn(
     seed_at = scene.pair.clock() + 2 * HOUR
     announce(scene, seed_at)
     if not knows_root:
-        monkeypatch.setattr(draws, "with_root", lambda draw, root, _: with_root(draw, root, EARLY))
+        monkeypatch.setattr(
+            draws, "with_root", lambda draw, root, count, _: with_root(draw, root, count, EARLY)
+        )
     scene.pair.clock.now = seed_at
     closed = scene.close()
     drawn = scene.draw("4 17 23")
@@ -1401,11 +1406,18 @@ def test_a_place_booked_by_hand_stops_the_publication_only_if_it_was_drawn(scene
 
 
 @pytest.mark.parametrize(
-    ("field", "reason"), [("ban", "USER_BANNED"), ("erased", "USER_NOT_FOUND")]
+    ("field", "reason", "forgets"),
+    [
+        ("ban", "USER_BANNED", True),
+        ("erased", "USER_NOT_FOUND", True),
+        ("erased", "USER_NOT_FOUND", False),
+    ],
 )
 def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
-    scene: Scene, field: str, reason: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, field: str, reason: str, forgets: bool
 ) -> None:
+    if not forgets:
+        monkeypatch.setattr(public_records, "_forget_erased", AsyncMock())
     scene.close()
     result = scene.result()
     assert sum(len(each.granted) for each in result) == 6
@@ -1422,6 +1434,10 @@ def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
     record = scene.record()
     assert {(each["leaf"], each["reason"]) for each in record["notBooked"]} == {(first, reason)}
     assert str(user) not in {str(each) for _, each, _ in scene.booked()}
+    left = scene.pair.database["draw_entries"].find_one({"leaf": first})
+    assert left is not None
+    is_forgotten = forgets and field == "erased"
+    assert (left["users"], "salt" in left) == (([], False) if is_forgotten else ([user], True))
     by_number = sorted(record["entries"], key=lambda each: each["number"])
     assert [each["leaf"] for each in by_number] == [each.entry.leaf for each in result]
 
@@ -1551,6 +1567,116 @@ def test_a_further_draw_starts_with_the_counted_lists_of_an_earlier_one_under_ot
     assert (len(before | publish()) == 2 * 6) is is_counted
 
 
+@pytest.mark.parametrize("end", [DrawState.PUBLISHED, DrawState.CANCELLED, DrawState.DRAWN])
+def test_an_erased_user_is_in_no_entry_of_a_draw_that_is_over(scene: Scene, end: DrawState) -> None:
+    gone, mate = (ObjectId(each.user_id) for each in scene.members[:2])
+    scene.close()
+    scene.draw()
+    entries, now = scene.pair.database["draw_entries"], scene.pair.clock()
+    entries.update_one({"users": mate}, {"$set": {"users": [gone, mate]}})  # a team
+    if end is DrawState.PUBLISHED:
+        scene.publish()
+    elif end is DrawState.CANCELLED:
+        where = scene.services, scene.organizer, scene.campaign_id
+        cancelled = scene.run(draws.cancel_draw(*where, "a reason"))
+        assert isinstance(cancelled, Draw)
+        scene.run(public_records.finish_record(scene.services, cancelled))
+    user_id = scene.members[0].user_id
+    scene.run(finish_erasure(scene.services, Erasure(user_id, "ada@x.test", None, now)))
+    found = list(entries.find({"users": {"$in": [gone, mate]}}))
+    if end is DrawState.DRAWN:  # its places are still to be recorded
+        assert len(found) == 2
+        return
+    assert [(each["users"], "salt" in each) for each in found] == [([mate], True)]
+    (left,) = entries.find({"users": []})
+    assert "salt" not in left
+    scene.record()
+    further = scene.open_draw()
+    draw = scene.run(scene.services.draws.find(further.supersedes))
+    assert draw is not None
+    scene.run(wishes.copy_wishes(scene.services, draw, further, scene.organizer.user_id))
+    assert len(scene.run(scene.services.wishes.find_all(further.id))) == 5
+
+
+@pytest.mark.parametrize("max_age_s", [demand.MAX_AGE_S, 0.0])
+def test_a_hundred_readers_of_the_demand_in_five_seconds_make_one_aggregation(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, max_age_s: float
+) -> None:
+    repository, seconds, counts = scene.services.wishes, [0.0], list[object]()
+    count_by_slot, fails = type(repository).count_by_slot, list[Exception]()
+
+    async def count(*arguments: Any) -> object:
+        counts.append(arguments)
+        if fails:
+            raise fails.pop()
+        return await count_by_slot(*arguments)
+
+    async def read_all() -> Any:
+        where = scene.services, scene.organizer, scene.campaign_id
+        return await asyncio.gather(*(wishes.wish_statistics(*where) for _ in range(50)))
+
+    cache = demand.DemandCache(repository, scene.services.now, lambda: seconds[0])
+    monkeypatch.setattr(demand, "MAX_AGE_S", max_age_s)
+    monkeypatch.setattr(scene.services, "demand", cache)
+    monkeypatch.setattr(type(repository), "count_by_slot", count)
+    before = scene.run(read_all())
+    scene.wish(scene.members[0], 3)
+    seconds[0] = 4.9
+    if not max_age_s:
+        assert scene.run(read_all()) != before
+        assert len(counts) > 1
+        return
+    assert scene.run(read_all()) == before
+    assert len(counts) == 1
+    seconds[0], fails[:] = 5.0, [ValueError("unreadable")]
+    with pytest.raises(ValueError, match="unreadable"):
+        scene.run(read_all())
+    assert {each.slot_id: each.wishes for each in scene.run(read_all())[0]} == dict(
+        zip(scene.slots, [5, 5, 5, 1], strict=True)
+    )
+    assert len(counts) == 3
+
+
+@pytest.mark.parametrize("combines", [True, False])
+def test_a_poll_of_the_pages_of_a_draw_costs_one_command_for_each_thing_and_scans_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, combines: bool
+) -> None:
+    scene.close()
+    scene.draw()
+    scene.publish()
+    services, database, repository = scene.services, scene.pair.database, scene.services.draws
+    counted_before = demand.DemandCache(services.wishes, services.now, lambda: 0.0)
+    monkeypatch.setattr(services, "demand", counted_before)
+
+    async def read_alone(campaign_id: CampaignId) -> Draw | None:
+        return (await repository._read_latest([campaign_id]))[0]
+
+    if not combines:
+        monkeypatch.setattr(repository._latest_batcher, "submit", read_alone)
+
+    async def poll() -> None:
+        member, campaign_id = scene.members[0], scene.campaign_id
+        await asyncio.gather(
+            repository.find_latest(campaign_id),
+            wishes.my_wishes(services, member, campaign_id),
+            wishes.wish_statistics(services, scene.organizer, campaign_id),
+            draws.find_draw_result(services, member.user_id, campaign_id),
+        )
+
+    scene.run(poll())
+    database.command("profile", 2)
+    try:
+        scene.run(poll())
+    finally:
+        database.command("profile", 0)
+    read = list(database["system.profile"].find({"ns": {"$regex": "draw"}}))
+    database["system.profile"].drop()
+    names = sorted(each["ns"].partition(".")[2] for each in read)
+    latest = ["draws"] if combines else ["draws"] * 3
+    assert names == ["draw_entries", "draw_slots", "draw_wishes", "draws", *latest]
+    assert {each["planSummary"].split()[0] for each in read} == {"IXSCAN"}
+
+
 def test_wishes_are_checked_and_counted(scene: Scene) -> None:
     member, campaign_id = scene.members[0], scene.campaign_id
 
@@ -1567,9 +1693,17 @@ def test_wishes_are_checked_and_counted(scene: Scene) -> None:
     again = scene.run(wishes.my_wishes(scene.services, member, campaign_id))
     assert again is not None
     assert (again.salt, again.slot_ids) == (own.salt, (scene.slots[2],))
-    demand = wishes.wish_statistics(scene.services, scene.organizer, campaign_id)
-    counts = {each.slot_id: (each.wishes, each.first_wishes) for each in scene.run(demand) or ()}
-    assert counts == dict(zip(scene.slots, [(5, 5), (5, 0), (6, 1)], strict=False))
+    campaign = scene.run(scene.services.campaigns.find(campaign_id))
+    assert campaign is not None
+    more = scene.run(scene.add_slots(campaign.terms))
+    closed = ({"status": "draft"}, {"status": "cancelled"}, {"start": EARLY})
+    for slot_id, fields in zip(more, closed, strict=False):
+        of_slot = {"_id": ObjectId(slot_id)}
+        scene.pair.database["slots"].update_one(of_slot, {"$set": fields})
+    counted = wishes.wish_statistics(scene.services, scene.organizer, campaign_id)
+    counts = {each.slot_id: (each.wishes, each.first_wishes) for each in scene.run(counted) or ()}
+    shown, expected = [*scene.slots, more[3]], [(5, 5), (5, 0), (6, 1), (0, 0), (0, 0)]
+    assert counts == dict(zip(shown, expected, strict=True))
     hidden = wishes.wish_statistics(scene.services, member, campaign_id)
     assert scene.run(hidden) is None
     scene.pair.clock.advance(HOUR)

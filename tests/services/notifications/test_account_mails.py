@@ -39,7 +39,7 @@ from slotlock.infrastructure.mongo.users import account_admin_writer, credential
 from slotlock.infrastructure.mongo.users.account_admin_writer import AccountAdminWriter
 from tests.support.apps.processes import SECRET
 from tests.support.clients.user_files import user_csv
-from tests.support.notifications.mail_scene import MailScene
+from tests.support.notifications.mail_scene import SCHOOL, MailScene
 
 OLD, NEW = "correct horse battery", "another long sentence"
 ADA = "ada@school.test"
@@ -457,7 +457,7 @@ async def test_an_invitation_is_in_the_language_of_its_user_of_the_site_or_of_it
     site: Accounts, own: str | None, locale: str | None, of_sender: str | None, subject: str
 ) -> None:
     users, admin = site.auth.repositories.users, replace(site.scene.organizer, role=Role.ADMIN)
-    site.scene.services.locale = locale
+    site.scene.services.site.defaults = replace(SCHOOL, locale=locale or "")
     await users.set_preferences(admin.user_id, of_sender, {})
     created = await account_admin.create_invited_user(
         site.auth, admin, "Finn", "finn@school.test", [], Role.MEMBER, by_mail=True

@@ -1,5 +1,6 @@
 """Who gets a place, loses it or is moved gets a mail that says so, with the calendar's change."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -32,7 +33,7 @@ from slotlock.services.notifications.booking_mails import OVERTAKEN
 from slotlock.services.slots import calendars, editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.domain.builders import build_patch
-from tests.support.notifications.mail_scene import MailScene
+from tests.support.notifications.mail_scene import SCHOOL, MailScene
 
 
 async def test_a_booking_is_a_mail_with_an_invitation(scene: MailScene) -> None:
@@ -297,7 +298,7 @@ async def test_mails_and_calendars_are_in_the_language_of_the_site_until_a_user_
     scene: MailScene, own: str | None, site: str | None, subject: str, page: str
 ) -> None:
     services, user_id = scene.services, scene.members[0].user_id
-    services.locale = site
+    services.site.defaults = replace(SCHOOL, locale=site or "")
     await services.users.set_preferences(user_id, own, {})
     slot_id = await scene.insert_slot()
     async with scene.reading():

@@ -22,7 +22,7 @@ from slotlock.infrastructure.mail.mail_texts import LANGUAGES, TEMPLATES, render
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.services.notifications.mail_previews import EXAMPLES, preview_mails
 from slotlock.services.slots.calendars import BOOKING_PAGE
-from tests.support.notifications.mail_scene import SITE, MailScene
+from tests.support.notifications.mail_scene import SCHOOL, URL, MailScene
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -31,7 +31,7 @@ async def test_every_kind_of_mail_has_a_preview_in_every_language(
 ) -> None:
     organizer = await scene.services.users.find_soon(scene.organizer.user_id)
     assert organizer is not None
-    previews = await preview_mails(scene.services, SITE, organizer, language)
+    previews = await preview_mails(scene.services, URL, organizer, language)
     assert previews is not None
     assert [each.kind for each in previews] == [kind.name for kind in MAIL_KINDS]
     assert len({each.content.subject for each in previews}) == len(previews)
@@ -67,12 +67,12 @@ def test_mails_and_their_pages_say_du_as_the_board_does() -> None:
 
 @pytest.mark.parametrize(("site", "expected"), [("zh", "zh"), (None, "de")])
 async def test_an_invitation_is_previewed_in_the_language_in_which_it_is_sent(
-    scene: MailScene, monkeypatch: pytest.MonkeyPatch, site: str | None, expected: str
+    scene: MailScene, site: str | None, expected: str
 ) -> None:
     organizer = await scene.services.users.find_soon(scene.organizer.user_id)
     assert organizer is not None
-    monkeypatch.setattr(scene.services, "locale", site)
-    previews = await preview_mails(scene.services, SITE, replace(organizer, locale="de"))
+    scene.services.site.defaults = replace(SCHOOL, locale=site or "")
+    previews = await preview_mails(scene.services, URL, replace(organizer, locale="de"))
     languages = {each.kind: each.content.html.split('"')[1] for each in previews or ()}
     assert languages.pop(INVITATION.name) == expected
     assert set(languages.values()) == {"de"}
@@ -87,15 +87,15 @@ async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its
     terms = CampaignTerms(campaign_id, 1, True, scene.clock.now - day, scene.clock.now + day)
     campaign = Campaign(campaign_id, "Sports", terms, mail_note="Bring shoes.")
     await services.campaigns.insert(campaign, scene.clock.now)
-    empty = await preview_mails(services, SITE, organizer, campaign_id=campaign_id)
+    empty = await preview_mails(services, URL, organizer, campaign_id=campaign_id)
     slot_id = await scene.insert_slot(title="Judo", terms=terms)
-    found = await preview_mails(services, SITE, organizer, campaign_id=campaign_id)
+    found = await preview_mails(services, URL, organizer, campaign_id=campaign_id)
     for previews, title in ((empty, "Chess"), (found, "Judo")):
         texts = [each.content.text for each in previews or () if each.kind in BOOKING_KIND_NAMES]
         assert len(texts) == len(BOOKING_KIND_NAMES)
         assert all(title in text for text in texts)
         noted = {each.kind for each in previews or () if "Bring shoes." in each.content.text}
         assert noted == {"booked", "promoted", "moved", "edited", "reminder"}
-    assert await preview_mails(services, SITE, organizer, slot_id=slot_id) == found
-    assert await preview_mails(services, SITE, organizer, slot_id=new_slot_id()) is None
-    assert await preview_mails(services, SITE, organizer, campaign_id=new_campaign_id()) is None
+    assert await preview_mails(services, URL, organizer, slot_id=slot_id) == found
+    assert await preview_mails(services, URL, organizer, slot_id=new_slot_id()) is None
+    assert await preview_mails(services, URL, organizer, campaign_id=new_campaign_id()) is None

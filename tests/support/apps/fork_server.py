@@ -8,6 +8,7 @@ import gc
 import importlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -154,14 +155,26 @@ def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], 
 
 def _import_app() -> Callable[[], int]:
     """Import what a variant imports while it starts, and return the function that serves it."""
+    from slotlock.api import app_state
+    from slotlock.api.board import endpoint
+    from slotlock.api.board.documents import board_documents
+    from slotlock.api.board.modules import merged_modules
     from slotlock.auth import passwords
     from tests.support.apps import variant
+    from tests.support.cli import forked_exports
 
     for late in ("slotlock.cli.serve", "slotlock.cli.worker", *UVICORN_MODULES):
         importlib.import_module(late)
+    forked_exports.fork_instead_of_starting()
     # Thousands of users register. Processes that a test starts as an operator does hash slowly.
     passwords._CONTEXT.update(argon2__memory_cost=8, argon2__time_cost=1)
     passwords.PasswordHasher().close()  # hashes once, so that the forked processes need not
+    # A fifth of a start is to read the files of the board and to merge its modules.
+    files, documents = endpoint.board_files(), board_documents()
+    modules = {name: text.decode() for name, text in files.items() if endpoint.is_module(name)}
+    merged = merged_modules(modules, endpoint.START, alone=endpoint.ALONE)
+    vars(endpoint).update(board_files=lambda: dict(files), merged_modules=lambda *_, **__: merged)
+    vars(app_state).update(board_documents=lambda: dict(documents))
     gc.freeze()  # a collection in a forked process would copy all pages of these objects
     return variant.serve_variant
 
@@ -174,21 +187,36 @@ def _reap(*_: object) -> None:
 
 
 def main() -> None:
-    """Fork a process for each line of standard input: its settings and log file as JSON."""
+    """Fork a process for each line of standard input: its settings and log file as JSON.
+
+    The apps among these processes ask for others, which build exports.
+    """
+    from tests.support.cli import forked_exports
+
     serve = _import_app()
     signal.signal(signal.SIGCHLD, _reap)
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                environment, log_file = json.loads(line)
-                _run_forked(environment, log_file, serve)
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(1)
-        sys.stdout.write(f"{pid}\n")
-        sys.stdout.flush()
+    while True:
+        ready, _, _ = select.select([sys.stdin, forked_exports.requests], [], [])
+        if forked_exports.requests in ready:
+            forked_exports.fork_export()
+        elif line := sys.stdin.readline():  # a test asks for one process after the other
+            _fork_app(line, serve)
+        else:
+            return
+
+
+def _fork_app(line: str, serve: Callable[[], int]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            environment, log_file = json.loads(line)
+            _run_forked(environment, log_file, serve)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+    sys.stdout.write(f"{pid}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

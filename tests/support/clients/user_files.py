@@ -38,7 +38,7 @@ async def users_by_local_part(auth: Auth, domain: str) -> dict[str, User]:
         found |= {user.login_name.removesuffix(f"@{domain}"): user for user in matching}
         if not page.has_more:
             return found
-        after = page.items[-1].login_name
+        after = page.items[-1].sort_name
 
 
 async def post_user_file(

@@ -25,6 +25,7 @@ from slotlock.services.container import Services
 from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
+from tests.support.stores.empty_database import build_indexes
 
 MEMBER_COUNT = 5
 CLEARED_COLLECTIONS = (
@@ -180,7 +181,7 @@ async def open_services(
     exit_stack.push_async_callback(pipeline.close)
     services = Services(database, redis, pipeline, AdmissionQueue(pipeline), clock)
     services.slot_writer = PausableSlotWriter(database)
-    await services.indexes.build_missing()
+    await build_indexes(mongo_url, services.indexes)
     await services.locks.start()
     exit_stack.push_async_callback(services.locks.stop)
     return services

@@ -16,6 +16,7 @@ from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.notifications.mail_kinds import COLLECTED_FOR, mails_about
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry
 from slotlock.domain.notifications.quiet_hours import QuietHours, parse_quiet_hours
+from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mail.addresses import MailSender
 from slotlock.infrastructure.mongo.client import Database, open_database
@@ -35,10 +36,10 @@ from tests.support.stores.slots import insert_new_slots
 
 SENDER = MailSender("School", "noreply@school.test", ("", "office@school.test"))
 NIGHT = parse_quiet_hours("22:00-07:00", ZoneInfo("Europe/Berlin"))
+SCHOOL = SiteValues(name="School", time_zone="Europe/Berlin")
+URL = "https://school.test/board"
 SITE = MailSite(
-    "School",
-    "https://school.test/board",
-    "Europe/Berlin",
+    URL,
     NIGHT,
     lambda user_id, topic: f"https://school.test/unsubscribe/{user_id}.{topic.value}",
 )
@@ -175,6 +176,7 @@ async def open_mail_scene(
         # In the other one, the apps of other tests read for the outbox.
         redis_url = f"{servers.redis_url.rpartition('/')[0]}/1"
         services = await open_services(stack, url, redis_url, clock)
+        services.site.defaults = SCHOOL
         port = stack.enter_context(catching_mail(trap))
         smtp_url = f"smtp://127.0.0.1:{port}"
         mailer = await stack.enter_async_context(open_mailer(services, smtp_url, SENDER, SITE))

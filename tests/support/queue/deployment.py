@@ -5,9 +5,9 @@ of Redis that no other test uses.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -21,7 +21,14 @@ from slotlock.infrastructure.redis.admission.partitions import QueuePartition
 from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import record_id
-from tests.support.apps.deployment import Deployment, PausePoint, app_variant, open_deployment
+from tests.support.apps.deployment import (
+    Deployment,
+    PausePoint,
+    StartApp,
+    app_variant,
+    open_deployment,
+)
+from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import QUEUE_PARTITIONS, AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json
@@ -100,8 +107,41 @@ async def serve_queued_requests(services: Services, slot_id: SlotId) -> None:
 
 
 @dataclass
+class SharedFrontends:
+    """Apps that serve no queue and have all guards, which the tests of a module share."""
+
+    environment: Mapping[str, str]
+    directory: Path
+    stack: ExitStack
+    running: list[AppProcess] = field(default_factory=list)
+
+    def find(self, number: int) -> AppProcess:
+        """Return one of them, which starts if it does not run."""
+        while len(self.running) <= number:
+            directory = self.directory / secrets.token_hex(4)
+            self.running.append(self.stack.enter_context(forked_app(self.environment, directory)))
+        return self.running[number]
+
+
+@dataclass
 class QueueDeployment(Deployment):
     """A deployment whose queue is not served until a test starts a worker."""
+
+    frontends: SharedFrontends
+    frontend_count: int = 0
+
+    def app(
+        self,
+        without_guards: str = "",
+        pause_at: str = "",
+        pause_point: PausePoint | None = None,
+        start: StartApp = forked_app,
+    ) -> AppProcess:
+        """Return another of the shared apps; start one without these guards, or that pauses."""
+        if without_guards or pause_at or start is not forked_app:
+            return super().app(without_guards, pause_at, pause_point, start)
+        self.frontend_count += 1
+        return self.frontends.find(self.frontend_count - 1)
 
     def frontend(self, without_guards: str = "", max_queue_length: int = 1_000) -> AppProcess:
         """Start an app that serves no queue, with this maximum length of a partition."""
@@ -171,31 +211,38 @@ class QueueDeployment(Deployment):
 
 @asynccontextmanager
 async def open_queue_deployment(
-    servers: EmbeddedServers, log_dir: Path, member_count: int
+    frontends: SharedFrontends, log_dir: Path, member_count: int
 ) -> AsyncIterator[QueueDeployment]:
     """Open a deployment with this many members and an empty queue."""
-    settings = {
+    async with open_deployment(frontends.environment, log_dir, member_count) as deployment:
+        deployment.redis.flushdb()
+        yield QueueDeployment(**vars(deployment), frontends=frontends)
+
+
+@contextmanager
+def open_shared_frontends(servers: EmbeddedServers, directory: Path) -> Iterator[SharedFrontends]:
+    """Yield apps that serve no queue, none of which runs yet."""
+    environment = {
         **app_environment(with_own_redis_database(servers), "queue"),
         "SLOTLOCK_QUEUE_WORKER": "off",
     }
-    async with open_deployment(settings, log_dir, member_count) as deployment:
-        deployment.redis.flushdb()
-        yield QueueDeployment(**vars(deployment))
+    with ExitStack() as stack:
+        yield SharedFrontends(environment, directory, stack)
 
 
 @pytest.fixture
 async def queue_deployment(
-    servers: EmbeddedServers, log_dir: Path
+    queue_frontends: SharedFrontends, log_dir: Path
 ) -> AsyncIterator[QueueDeployment]:
     """Yield a deployment with 12 members whose queue is not served."""
-    async with open_queue_deployment(servers, log_dir, 12) as deployment:
+    async with open_queue_deployment(queue_frontends, log_dir, 12) as deployment:
         yield deployment
 
 
 @pytest.fixture
 async def crowded_queue_deployment(
-    servers: EmbeddedServers, log_dir: Path
+    queue_frontends: SharedFrontends, log_dir: Path
 ) -> AsyncIterator[QueueDeployment]:
     """Yield a deployment with 60 members whose queue is not served."""
-    async with open_queue_deployment(servers, log_dir, 60) as deployment:
+    async with open_queue_deployment(queue_frontends, log_dir, 60) as deployment:
         yield deployment

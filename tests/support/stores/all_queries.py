@@ -269,7 +269,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await entries.find_draws(ADA) == [draw.id]
     assert await entries.find_of_user(ADA) == [(draw.id, own)]
     assert await entries.find_all(draw.id) == [own]
-    assert await entries.count_by_slot(draw.id) == [SlotDemand(slot_id, 1, 1)]
+    assert await entries.count(draw.id) == 1
+    assert await entries.count_by_slot(draw, now) == [SlotDemand(slot_id, 1, 1)]
     note = note_draw_change(None, draw, CLEO, now)
     assert await draws.insert(draw, note)
     await draws.defer(draw.id, 1, "CampaignBusy", now, now)
@@ -280,7 +281,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     closed = close_wishes(draw, terms, [slot], users, [own], [], "salt", now)
     root = root_of(closed.basis)
     await draws.insert_basis(closed, root)
-    with_basis = with_root(draw, root, now)
+    with_basis = with_root(draw, root, 1, now)
     assert await draws.update(draw, with_basis)
     await draws.delete_other_bases(with_basis)
     assert await draws.find(draw.id) == await draws.find_latest(campaign_id) == with_basis
@@ -290,6 +291,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     (leaf,) = await draws.find_entries(with_basis)
     await draws.save_results(with_basis, draw_places(closed.basis, root, "seed"))
     assert await draws.find_result(with_basis, ADA)
+    await draws.remove_users([CLEO], with_basis)
+    await draws.remove_users([CLEO])
     lost = [NotBooked(leaf, pseudonym_of(own.salt, ADA), slot_id, "USER_BANNED")]
     await draws.set_written(with_basis, slot_id, lost)
     await repositories.draw_texts.insert(draw.id, root, "a text")
@@ -437,7 +440,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert banned is not None
     assert await repositories.bans.find_banned_since(now - timedelta(minutes=1), 10)
     assert await repositories.bans.unban(banned, user.id, now)
-    await users.backfill_search_words()
+    await users.backfill_list_fields()
 
 
 async def run_privacy_queries(database: Database) -> None:
@@ -681,3 +684,5 @@ async def run_all_queries(database: Database) -> None:
     await run_outbox_queries(repositories, ids)
     await run_webhook_queries(repositories)
     await run_privacy_queries(database)
+    await repositories.site_values.update({"name": "School"}, ADA, utc_now())
+    await repositories.site_values.find()

@@ -26,7 +26,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from tests.support.domain.builders import NOW, build_slot, change_request
 from tests.support.domain.decisions import as_written, decide
-from tests.support.stores.empty_database import empty_database
+from tests.support.stores.empty_database import build_indexes, empty_database
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
@@ -138,5 +138,5 @@ async def open_slot_store(servers: EmbeddedServers) -> AsyncIterator[SlotStore]:
     """Open an empty database with all indexes."""
     async with empty_database(servers) as url, open_database(url) as database:
         repositories = Repositories(database)
-        await repositories.indexes.build_missing()
+        await build_indexes(url, repositories.indexes)
         yield SlotStore(database, repositories)

@@ -6,6 +6,7 @@ import { BACK, go, say, site } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
 import { opening } from "../slotstate.js";
+import { readPeople } from "../people.js";
 import { begin } from "../provider.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { tab } from "../storage.js";
@@ -52,6 +53,7 @@ export function openAccount(code) {
     answers[part] = isDone ? { kind: "yours", text: toText(result) } : { kind: "stop", text: reason(result) };
     say(answers[part].text);
     if (isDone) await load();
+    if (part === "teams") readPeople();
     redraw();
     return isDone;
   }
@@ -253,7 +255,11 @@ export function openAccount(code) {
         "row ends",
         t("account.invite"),
         ({ email }) => change("teams", "inviteToTeam", { input: { teamId: team.id, email } }, () => t("account.invited", { email })),
-        field(`invite-${team.id}`, t("account.inviteAddress"), { type: "email", name: "email", required: true, autocomplete: "off" }),
+        field(
+          `invite-${team.id}`,
+          t("account.inviteAddress"),
+          { name: "email", required: true, autocomplete: "off", autocapitalize: "none", spellcheck: "false" },
+        ),
       ),
       askOnce(
         `leave ${team.id}`,

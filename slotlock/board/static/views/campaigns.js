@@ -2,27 +2,31 @@
 /** What is open and what opens when: the first page. */
 import { watchMine } from "../bookings.js";
 import { now } from "../clock.js";
-import { me, onSession } from "../client.js";
+import { me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, failure, freshness, icon, notice, zoneNote } from "../parts.js";
+import { readPeople, shows } from "../people.js";
 import { audienceOf, drawOf, isForMe, opening, opensText } from "../slotstate.js";
 import { LiveCampaigns } from "../store.js";
-import { countdown, schoolZone, t } from "../text.js";
+import { countdown, hasZone, learnZone, schoolZone, t } from "../text.js";
+
+/** Somebody may have been invited to a team meanwhile. */
+const YOUNG_INVITATIONS_MS = 20_000;
 
 export function openCampaigns() {
   const live = new LiveCampaigns();
   const stopSession = onSession(() => live.load());
   const stopWatching = watchMine(() => {}, () => null);
-  /** The draws of campaigns by id, each with the admission at its last read. @type {Map<string, any>} */
+  /** The draws of campaigns by their ids and admission, which a result changes. @type {Map<string, ReturnType<typeof drawOf>>} */
   const draws = new Map();
+  readPeople(YOUNG_INVITATIONS_MS);
   const timer = setInterval(redraw, 1000);
+  if (!hasZone) run("nextSlot").then(({ slots }) => learnZone(slots.nodes[0]), () => null);
 
   /** @param {any} campaign */
   function lotOf({ id, admission }) {
-    const known = draws.get(id) ?? drawOf(id);
-    draws.set(id, known);
-    if (known.admission !== admission) known.again();
-    known.admission = admission;
+    const known = draws.get(id + admission) ?? drawOf(id);
+    draws.set(id + admission, known);
     return known;
   }
 
@@ -64,6 +68,7 @@ export function openCampaigns() {
       return [
         h("div", { class: "top" }, h("h1", null, t("campaigns.title")), freshness(live.state)),
         !me && notice("", "person", t("campaigns.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin"))),
+        shows.invited?.(),
         live.error && !live.items
           ? failure(live.error, () => live.load())
           : live.items

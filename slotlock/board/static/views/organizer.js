@@ -10,6 +10,7 @@ import { openMail } from "./organizer/mail.js";
 import { openMonitor } from "./organizer/monitor.js";
 import { openPeople } from "./organizer/people.js";
 import { openPlan } from "./organizer/plan.js";
+import { openSchool } from "./organizer/school.js";
 import { openWebhooks } from "./organizer/webhooks.js";
 
 addDocuments(documents);
@@ -25,4 +26,5 @@ export const views = {
   people: openPeople,
   webhooks: openWebhooks,
   mail: openMail,
+  school: openSchool,
 };

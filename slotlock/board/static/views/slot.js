@@ -7,6 +7,7 @@ import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
 import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose, zoneNote } from "../parts.js";
+import { others, shows } from "../people.js";
 import { footOf, slotRow, whereOf } from "../rows.js";
 import { audienceOf, freePlaces, isForMe, opening, shownState } from "../slotstate.js";
 import { LiveSlots, readAll } from "../store.js";
@@ -31,8 +32,9 @@ export function openSlot(part) {
       throw error;
     });
     if (!slot) return null;
-    const others = await readOthers(slot).catch(() => []);
-    return [slot, ...(others ?? []).filter((each) => each.id !== slot.id)];
+    shows.check?.(slotId);
+    const more = await readOthers(slot).catch(() => []);
+    return [slot, ...(more ?? []).filter((each) => each.id !== slot.id)];
   }
 
   /** @param {any} slot @returns {Promise<any[] | null>} */
@@ -69,6 +71,7 @@ export function openSlot(part) {
       readAt: live.readAt,
       isForOthers: !isForMe(campaign),
       isByLot: campaign?.admission === "DRAW",
+      isPage: true,
     };
     return [
       h(
@@ -80,7 +83,7 @@ export function openSlot(part) {
         h("p", { class: "soft" }, [when(slot), whereOf(slot)].filter(Boolean).join(" · ")),
       ),
       zoneNote(slot.timeZone),
-      h("div", { class: "stack loose" }, place(slot, context), about(slot)),
+      h("div", { class: "stack loose" }, place(slot, context), forOthers(slot, context), about(slot)),
       aside(slot, context),
     ];
   }
@@ -92,14 +95,22 @@ export function openSlot(part) {
     if (slot.myWaitlistEntry && !sent) return line(slot);
     if (slot.myBooking?.status === "CONFIRMED" && slot.status !== "CANCELLED" && !sent) return code(slot);
     const shown = shownState(slot, context);
-    const wishes = () => h("a", { class: "btn second", href: `#/wishes/${slot.campaign.id}` }, t("wishes.title"));
-    if (context.isByLot && shown.state === "soon") shown.action = wishes;
     return h(
       "section",
       { class: "slots", "aria-labelledby": "place", "data-key": "place", tabindex: -1 },
       h("h2", { id: "place", class: "vh" }, t("slot.place")),
       h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown)),
     );
+  }
+
+  /** Choose for whom to book, and show which places others have. @param {any} slot @param {any} context */
+  function forOthers(slot, context) {
+    if (!others().length) return null;
+    const hasMe = Boolean(shownState(slot, context).isForAll);
+    const refusal = slot.myEligibility?.refusal?.code;
+    const sent = deciding.get(slot.id);
+    const isOpen = freePlaces(slot) > 0 && (!sent || sent.ticketId) && context.opensAt <= now() && !["CLOSED", "DRAW_ONLY"].includes(refusal);
+    return shows.below?.(slot, { isChoosing: Boolean(isOpen), hasMe, isPage: true });
   }
 
   /** Show a place in the waiting line. @param {any} slot */
@@ -222,11 +233,11 @@ export function openSlot(part) {
 
   /** @param {any} slot @param {any} context */
   function aside(slot, context) {
-    const others = (live.items ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking);
+    const free = (live.items ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking);
     const isOff = slot.status === "CANCELLED";
     const swapFrom = isSwapping && !isOff && slot.myBooking?.id;
-    if (!swapFrom && ((slot.myBooking && !isOff) || !others.length)) return null;
-    const rows = others.map((each) => slotRow(each, { ...context, swapFrom, isAside: true, isOfAnyDay: Boolean(swapFrom) }));
+    if (!swapFrom && ((slot.myBooking && !isOff) || !free.length)) return null;
+    const rows = free.map((each) => slotRow(each, { ...context, isPage: false, swapFrom, isAside: true, isOfAnyDay: Boolean(swapFrom) }));
     const help = swapFrom ? t("slot.swapHelp") : slot.myWaitlistEntry && t("slot.keepsPlace");
     return h(
       "aside",

@@ -11,7 +11,7 @@ import { byDay, slotRow } from "../rows.js";
 import { drawOf, freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
 import { LiveSlots, readAll } from "../store.js";
-import { countdown, dayOf, durationOf, number, schoolZone, t } from "../text.js";
+import { countdown, dayOf, durationOf, learnZone, number, schoolZone, t } from "../text.js";
 
 /** After the opening, reads are spread over this time; bookings never. */
 const READS_SPREAD_MS = 3000;
@@ -138,22 +138,18 @@ export function openSlots(part) {
     if (error && !campaign) return [failure(error, load)];
     if (!campaign) return [bones(6)];
     const opensAt = Date.parse(campaign.opensAt);
-    const zone = live.items?.[0]?.timeZone ?? schoolZone;
+    learnZone(live.items?.[0]);
+    const zone = schoolZone;
+    const zones = new Set([zone, ...(live.items ?? []).map((each) => each.timeZone)]);
     return [
       h("div", { class: "top" }, h("h1", null, campaign.name), freshness(live.state), summary(opensAt, zone)),
-      zoneNote(zone),
+      [...zones].map(zoneNote),
       campaign.description && h("div", { class: "stack" }, markdown(campaign.description)),
-      byLot?.panel(campaign, leftovers(), opensAt > now() ? opening(opensAt, schoolZone) : ""),
-      isByLot() ? null : opensAt > now() ? leftovers()?.length !== 0 && countdownPanel(opensAt, zone) : wasThere && openPanel(),
+      byLot?.panel(campaign, live.items, opensAt > now() ? opening(opensAt, schoolZone) : ""),
+      isByLot() ? null : opensAt > now() ? (!byLot || live.items?.some(freePlaces)) && countdownPanel(opensAt, zone) : wasThere && openPanel(),
       filterRow(),
       slotLists(opensAt),
     ];
-  }
-
-  /** How many places the courses have that a draw left over; null without a result, or while that is unknown. */
-  function leftovers() {
-    if (!byLot || isByLot() || !live.items) return null;
-    return live.items.map(freePlaces).filter(Boolean);
   }
 
   /** @param {number} opensAt @param {string} zone */

@@ -35,6 +35,8 @@ export function openWeek() {
   let shownMonday = 0;
   /** The title of what was given back here. */
   let givenBack = "";
+  /** Whether the codes of all courses are shown, as to print them. */
+  let hasAllCodes = false;
   const load = oneAtATime(readOnce);
   const feed = calendarFeed();
 
@@ -78,6 +80,8 @@ export function openWeek() {
     const monday = shownMonday || mondayOf(all);
     const next = nextOf(week);
     if (all.length) shownMonday = monday; // giving back the last one moves nothing
+    const { bookings, codes } = week;
+    const others = bookings.filter((each) => each !== next && codes[each.id]?.checkInQr);
     const zones = [...new Set(all.map((each) => each.slot.timeZone))];
     return [
       h("p", { class: "printed span" }, [me?.name, ...(me?.groups ?? []), site.name].filter(Boolean).join(" · "), h("br"), weekText(monday)),
@@ -91,6 +95,7 @@ export function openWeek() {
           { class: "row push" },
           button("plain", t("week.before"), () => turn(monday - 7 * DAY_MS)),
           button("plain", t("week.after"), () => turn(monday + 7 * DAY_MS)),
+          others.length > 0 && button("plain", t("week.codes"), toggleCodes, { "aria-expanded": String(hasAllCodes) }),
           feed.button(),
         ),
       ),
@@ -99,7 +104,13 @@ export function openWeek() {
       givenBack && h("div", { class: "span" }, notice("", "undo", t("said.cancelBooking", { title: givenBack }), courses())),
       next && nextCode(next, week),
       days(all, monday),
+      hasAllCodes && h("ul", { class: "codes span" }, others.map((each) => codeItem(each, codes[each.id]))),
     ];
+  }
+
+  function toggleCodes() {
+    hasAllCodes = !hasAllCodes;
+    redraw();
   }
 
   /** Return the way to what can be booked. */
@@ -268,6 +279,12 @@ function mondayOf(all) {
   if (coming) return monday(dateKey(coming.startTime, coming.slot.timeZone));
   const isWeekend = Date.parse(`${today}T12:00:00Z`) - monday(today) > 4 * DAY_MS;
   return monday(today) + (isWeekend ? 7 : 0) * DAY_MS;
+}
+
+/** @param {any} booking @param {any} code */
+function codeItem({ id, slot }, code) {
+  const at = Date.parse(slot.startTime);
+  return h("li", { "data-key": `code ${id}` }, h("strong", null, slot.title), h("br"), opening(at, slot.timeZone), checkInCodeFigure(code, slot.title));
 }
 
 /** @param {Entry} each */

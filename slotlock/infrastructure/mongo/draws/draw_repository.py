@@ -3,11 +3,11 @@
     draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
             leftoversOpenAt, joinsWaitlists, seedSource, seedAt, recordFor},
             acts: [{at, by, state, reason, wishesUntil, seedSource, seedAt}], serverSeed, version,
-            root?, rootAt?, rules?: {root: rules}, seed?: {text, source, byServer}, isWritten,
-            recordHash?, supersedes?, dueAt?, failures?, problem?}
+            root?, rootAt?, entryCount?, rules?: {root: rules}, seed?: {text, source, byServer},
+            isWritten, recordHash?, supersedes?, dueAt?, failures?, problem?}
     draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
                  waitlisted?: how many users were admitted to the waiting list}
-    draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
+    draw_entries: {draw, root, leaf, users: [user], salt?, ruledOut?: code, members, wishes,
                    blocked: {slot: {result, conflict}}, groups: {code: name},
                    lot?, number?, outcomes?}
 
@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from bson import ObjectId
 from msgspec import convert, to_builtins
@@ -42,6 +43,7 @@ from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState, S
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
@@ -50,7 +52,7 @@ from slotlock.infrastructure.draw_records import (
     parse_outcome,
 )
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
-from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
@@ -134,6 +136,7 @@ class DrawRepository:
         self._draws = database["draws"]
         self._slots = database["draw_slots"]
         self._entries = database["draw_entries"]
+        self._latest_batcher = Batcher(self._read_latest, is_outage=is_unavailable)
         # Sent when this process changes a draw: its worker goes on with it at once.
         self.changed = Signal()
 
@@ -146,11 +149,17 @@ class DrawRepository:
         self.changed.send()
         return inserted
 
-    @limited
     async def find_latest(self, campaign_id: CampaignId) -> Draw | None:
         """Return the active draw of a campaign, or else the latest one."""
-        found = await self._draws.find_one({"campaign": ObjectId(campaign_id)}, sort=NEWEST_FIRST)
-        return _to_draw(found) if found else None
+        return await self._latest_batcher.submit(campaign_id)
+
+    @limited
+    async def _read_latest(self, campaign_ids: list[CampaignId]) -> list[Draw | None]:
+        query = {"campaign": {"$in": [ObjectId(each) for each in set(campaign_ids)]}}
+        latest: dict[str, Document] = {}
+        async for found in self._draws.find(query, {"rules": 0}, sort=NEWEST_FIRST):
+            latest.setdefault(str(found["campaign"]), found)
+        return [_to_draw(latest[each]) if each in latest else None for each in campaign_ids]
 
     @limited
     async def find_all(self, campaign_id: CampaignId) -> list[Draw]:
@@ -232,14 +241,14 @@ class DrawRepository:
         self._required.require(*UNIQUE_INDEXES)
         basis = closed.basis
         place = {"draw": ObjectId(basis.draw_id), "root": root}
-        slots = [{**place, "slot": slot} for slot in rules_to_json(basis)["slots"]]
+        slots: Iterator[Document] = ({"slot": slot} for slot in rules_to_json(basis)["slots"])
+        # Making all of them at once would stop everything else for half a second.
         for collection, documents in (
             (self._slots, slots),
-            (self._entries, [{**place, **entry} for entry in _entry_documents(closed)]),
+            (self._entries, _entry_documents(closed)),
         ):
-            for start in range(0, len(documents), BATCH_SIZE):
+            while batch := [{**place, **each} for each in islice(documents, BATCH_SIZE)]:
                 try:
-                    batch = documents[start : start + BATCH_SIZE]
                     await collection.insert_many(batch, ordered=False)
                 except BulkWriteError as error:
                     if any(each["code"] != DUPLICATE_KEY for each in error.details["writeErrors"]):
@@ -265,7 +274,7 @@ class DrawRepository:
         slots = self._slots.find(place, {"slot": 1}, sort=[("slot.id", 1)])
         fields = {"_id": 0, "leaf": 1, "members": 1, "wishes": 1}
         order, shown = [("leaf", 1)], [each["slot"] async for each in slots]
-        found_entries = self._entries.find(place, fields, sort=order, batch_size=5_000)
+        found_entries = self._entries.find(place, fields, sort=order, batch_size=BATCH_SIZE)
         entries = [each async for each in found_entries] if with_entries else []
         return await asyncio.to_thread(parse_basis, rules, shown, entries)
 
@@ -274,33 +283,53 @@ class DrawRepository:
         """Return who is behind the entries of a closed draw, by leaf."""
         place = {"draw": ObjectId(draw.id), "root": draw.root}
         fields = {"leaf": 1, "users": 1, "salt": 1}
-        found = self._entries.find(place, fields, batch_size=5_000)
+        found = self._entries.find(place, fields, batch_size=BATCH_SIZE)
         return {
             each["leaf"]: StoredEntry(
-                each["leaf"], tuple(UserId(str(user)) for user in each["users"]), each["salt"]
+                each["leaf"],
+                tuple(UserId(str(user)) for user in each["users"]),
+                each.get("salt", ""),
             )
             async for each in found
         }
 
     @limited
+    async def remove_users(self, user_ids: Sequence[UserId], draw: Draw | None = None) -> None:
+        """Remove users from the entries of a draw, or of all that are over.
+
+        An entry without users has no salt, so that nothing says whose it was.
+        """
+        users = [ObjectId(each) for each in user_ids]
+        query: Document = {"users": {"$in": users}}
+        if draw is None:
+            draws = await self._entries.distinct("draw", query)
+            over = {"_id": {"$in": draws}, "recordHash": {"$exists": True}}
+            query["draw"] = {"$in": await self._draws.distinct("_id", over)}
+        else:
+            query["draw"] = ObjectId(draw.id)
+        left = {"$setDifference": ["$users", users]}
+        salt = {"$cond": [{"$eq": [left, []]}, "$$REMOVE", "$salt"]}
+        await self._entries.update_many(query, [{"$set": {"users": left, "salt": salt}}])
+
+    @limited
     async def save_results(self, draw: Draw, drawn: Sequence[DrawnEntry]) -> None:
         """Store the lots, numbers and outcomes of all entries."""
         place = {"draw": ObjectId(draw.id), "root": draw.root}
-        updates = [
-            UpdateOne(
-                {**place, "leaf": each.entry.leaf},
-                {
-                    "$set": {
-                        "lot": each.lot,
-                        "number": each.number,
-                        "outcomes": [outcome_to_json(outcome) for outcome in each.outcomes],
-                    }
-                },
-            )
-            for each in drawn
-        ]
-        for start in range(0, len(updates), BATCH_SIZE):
-            await self._entries.bulk_write(updates[start : start + BATCH_SIZE], ordered=False)
+        for batch in chunked(drawn, BATCH_SIZE):
+            updates = [
+                UpdateOne(
+                    {**place, "leaf": each.entry.leaf},
+                    {
+                        "$set": {
+                            "lot": each.lot,
+                            "number": each.number,
+                            "outcomes": [outcome_to_json(outcome) for outcome in each.outcomes],
+                        }
+                    },
+                )
+                for each in batch
+            ]
+            await self._entries.bulk_write(updates, ordered=False)
 
     @limited
     async def find_result(self, draw: Draw, user_id: UserId) -> OwnResult | None:
@@ -459,6 +488,7 @@ def _to_fields(draw: Draw) -> Document:
         "dueAt": draw.due_at,
         "root": draw.root,
         "rootAt": draw.root_at,
+        "entryCount": draw.entry_count,
         "seed": to_builtins(draw.seed),
         "recordHash": draw.record_hash,
         "supersedes": ObjectId(draw.supersedes) if draw.supersedes else None,
@@ -491,4 +521,5 @@ def _to_draw(document: Document) -> Draw:
         DrawId(str(document["supersedes"])) if "supersedes" in document else None,
         document.get("failures", 0),
         document.get("problem"),
+        document.get("entryCount"),
     )

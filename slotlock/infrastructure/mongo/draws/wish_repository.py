@@ -7,12 +7,14 @@ Pages ask by `campaign`, which is that of the draw, whether a user has wishes in
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.closing import Wishes
@@ -147,21 +149,43 @@ class WishRepository:
     @limited
     async def find_all(self, draw_id: DrawId) -> list[Wishes]:
         """Return all wishes in a draw."""
-        found = self._wishes.find({"draw": ObjectId(draw_id)}, batch_size=5_000)
+        found = self._wishes.find({"draw": ObjectId(draw_id)}, batch_size=BATCH_SIZE)
         return [_to_wishes(document) async for document in found]
 
     @limited
-    async def count_by_slot(self, draw_id: DrawId) -> Sequence[SlotDemand]:
-        """Return how often each slot is wished for, the most wanted first."""
-        users = {"$size": "$users"}
+    async def count(self, draw_id: DrawId) -> int:
+        """Return how many users and teams have wishes in a draw."""
+        return await self._wishes.count_documents({"draw": ObjectId(draw_id)})
+
+    @limited
+    async def count_by_slot(self, draw: Draw, now: datetime) -> Sequence[SlotDemand]:
+        """Return how often each slot is wished for, the most wanted first.
+
+        Open slots of the campaign that nobody wishes for are the last.
+        """
+        users, none = {"$size": "$users"}, {"$literal": 0}
+        is_open = {
+            "campaign.id": ObjectId(draw.campaign_id),
+            "status": SlotStatus.PUBLISHED.value,
+            "start": {"$gt": now},
+        }
+        unwished = [{"$match": is_open}, {"$project": {"wishes": none, "first": none}}]
         pipeline: list[Document] = [
-            {"$match": {"draw": ObjectId(draw_id)}},
+            {"$match": {"draw": ObjectId(draw.id)}},
             {"$unwind": {"path": "$slots", "includeArrayIndex": "rank"}},
             {
                 "$group": {
                     "_id": "$slots",
                     "wishes": {"$sum": users},
                     "first": {"$sum": {"$cond": [{"$eq": ["$rank", 0]}, users, 0]}},
+                }
+            },
+            {"$unionWith": {"coll": "slots", "pipeline": unwished}},
+            {
+                "$group": {
+                    "_id": "$_id",
+                    "wishes": {"$sum": "$wishes"},
+                    "first": {"$sum": "$first"},
                 }
             },
             {"$sort": {"wishes": -1, "_id": 1}},

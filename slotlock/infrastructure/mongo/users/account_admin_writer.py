@@ -32,7 +32,7 @@ from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
     NOT_SIGNED_IN,
     PUBLIC_FIELDS,
-    stored_words_of,
+    list_fields_of,
     to_new_document,
     to_user,
 )
@@ -131,10 +131,11 @@ class AccountAdminWriter:
             "role": expected.role.value,
             "name": expected.name,
             "email": expected.login_name,
+            "familyName": expected.family_name,
             "erasedAt": None,
         }
-        words = stored_words_of(name, login_name)
-        update: Document = {"$set": {"name": name, "email": login_name, "searchWords": words}}
+        in_lists = list_fields_of(name, login_name, expected.family_name)
+        update: Document = {"$set": {"name": name, "email": login_name, **in_lists}}
         if login_name != expected.login_name:
             update["$unset"] = dict.fromkeys(ADDRESS_TOKENS, "")
             # Who may give an account another address depends on whether its user has signed in.

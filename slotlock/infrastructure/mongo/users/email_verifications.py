@@ -25,7 +25,7 @@ from slotlock.infrastructure.mongo.users.account_admin_writer import (
 )
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
-    stored_words_of,
+    list_fields_of,
     to_user,
 )
 
@@ -103,11 +103,13 @@ class EmailVerificationRepository:
         fields: Document = {"verifiedEmail": email}
         ended = ["emailVerification", "selfRegistered"]
         if email != before.login_name:
-            fields |= {"email": email, "searchWords": stored_words_of(before.name, email)}
+            fields["email"] = email
+            fields |= list_fields_of(before.name, email, before.family_name)
             ended += ADDRESS_TOKENS
         query = {
             **_valid_filter(before.id, hash_, now),
             "name": before.name,
+            "familyName": before.family_name,
             "email": before.login_name,
         }
         update = {"$set": fields, "$unset": dict.fromkeys(ended, "")}

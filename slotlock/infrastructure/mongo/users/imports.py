@@ -53,7 +53,7 @@ from slotlock.infrastructure.mongo.users.user_documents import (
     NOT_SIGNED_IN,
     PUBLIC_FIELDS,
     keys_of_issuer,
-    stored_words_of,
+    list_fields_of,
     to_linked_identities,
     to_new_document,
     to_user,
@@ -344,10 +344,11 @@ def _user_ids_with_new_groups(plan: ImportPlan) -> list[UserId]:
 
 
 def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
-    document = to_new_document(new_user.name, new_user.login_name, Role.MEMBER, None, now)
+    document = to_new_document(
+        new_user.name, new_user.login_name, Role.MEMBER, None, now, new_user.family_name
+    )
     identities = {"identities": [{"key": new_user.identity.key}]} if new_user.identity else {}
-    family_name = {"familyName": new_user.family_name} if new_user.family_name else {}
-    return {**document, "groups": list(new_user.groups), **identities, **family_name}
+    return {**document, "groups": list(new_user.groups), **identities}
 
 
 def _identity_removals(plan: ImportPlan) -> list[UpdateOne]:
@@ -396,11 +397,9 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     change: Document = {"groups": list(user_update.groups)}
     if user_update.family_name:
         change["familyName"] = user_update.family_name
-    if user_update.name != before.name:
-        change |= {
-            "name": user_update.name,
-            "searchWords": stored_words_of(user_update.name, before.login_name),
-        }
+    name, family_name = user_update.name, user_update.family_name
+    if (name, family_name) != (before.name, before.family_name):
+        change |= {"name": name, **list_fields_of(name, before.login_name, family_name)}
     update: Document = {"$set": change}
     added = user_update.identities.added if user_update.identities else None
     if user_update.choice is not None:

@@ -25,10 +25,10 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.document_parts import with_schema_version
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
-from slotlock.infrastructure.mongo.search_words import to_stored_words
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.account_admin_writer import has_other_admin
 from slotlock.infrastructure.mongo.users.sessions import end_all_sessions, user_sessions_query
+from slotlock.infrastructure.mongo.users.user_documents import ERASED_LIST_FIELDS
 
 ERASURE_INDEXES = indexes_of("erasures", {"checked_at": ([("checkedAt", 1)], {})})
 # The fields of audit notes that may contain personal data.
@@ -43,7 +43,7 @@ LATE_FIELDS = dict.fromkeys(
 )
 # They would let a reader act as the user, or try passwords.
 ACCOUNT_SECRETS = {
-    **dict.fromkeys(("passwordHash", "searchWords"), 0),
+    **dict.fromkeys(("passwordHash", "searchWords", "sortName"), 0),
     **dict.fromkeys(
         (
             *("invitation.hash", "calendar.hash"),
@@ -185,7 +185,7 @@ def _to_placeholder(user: Document, by: UserId | None, now: datetime) -> Documen
         "email": f"{user['_id']}@erased.invalid",
         "role": Role.MEMBER.value,
         "createdAt": user["createdAt"],
-        "searchWords": to_stored_words(""),
+        **ERASED_LIST_FIELDS,
         "withoutPassword": True,
         "banned": True,
         "bannedAt": now,

@@ -1,6 +1,6 @@
 """The shape of a user's document.
 
-    {_id, name, email, role, createdAt, searchWords: [str], groups?: [str],
+    {_id, name, email, role, createdAt, searchWords: [str], sortName, groups?: [str],
      passwordHash?, withoutPassword?: true,
      invitation?: {hash, until, replacesPassword?: true, mailedAt?, email?},
      passwordReset?: {hash, until, email}, emailVerification?: {hash, until, email, dueAt?},
@@ -11,7 +11,8 @@
 
 `email` is the normalized login name, and unique: an email address, or a user name, which has no @
 (docs/decisions/0018). `searchWords` are the words of the name and of the
-login name, after a mark (`search_words.py`).
+login name, after a mark (`search_words.py`). `sortName` orders lists: by family name where a file
+of users gave one, and then by login name. It is written with the words, whose mark tells its age.
 Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
 finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
 `selfRegistered` marks an account that somebody registered, until somebody vouches for the user,
@@ -28,7 +29,7 @@ address that the provider gave, and `at` when the user first signed in with it: 
 names one before that. `linked` marks one that a session added to the account.
 `formerLoginNames` are those before the present one that a user proved or an organizer vouched for,
 so that an erasure finds what still names them.
-`familyName` is the last name that a file of users gave, by which lists are sorted.
+`familyName` is the last name that a file of users gave.
 An erased user is banned, so that older processes reject them too (docs/decisions/0048).
 """
 
@@ -39,7 +40,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.user import MailTopic, Role, User, UserId
+from slotlock.domain.users.user import MailTopic, Role, User, UserId, to_sort_name
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.document_parts import with_schema_version
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
@@ -73,12 +74,16 @@ USER_INDEXES = indexes_of(
         "email": ([("email", 1)], {"unique": True}),
         "search_words": ([("searchWords", 1)], {}),
         "folding": FOLDING_INDEX,
+        "sort_name": ([("sortName", 1)], {}),
         "group": ([("groups", 1), ("email", 1)], {}),
+        "group_by_name": ([("groups", 1), ("sortName", 1)], {}),
         "banned": ([("banned", 1), ("email", 1)], {}),
+        "banned_by_name": ([("banned", 1), ("sortName", 1)], {}),
         "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
         "synced": ([("synced", 1)], PARTIAL_SYNCED),
-        "self_registered": ([("selfRegistered", 1), ("email", 1)], PARTIAL_SELF_REGISTERED),
+        "registered_by_name": ([("selfRegistered", 1), ("sortName", 1)], PARTIAL_SELF_REGISTERED),
         "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
+        "passwordless_by_name": ([("withoutPassword", 1), ("sortName", 1)], {}),
         "invitation": ([("invitation.hash", 1)], {"unique": True, **PARTIAL_INVITATION}),
         "password_reset": ([("passwordReset.hash", 1)], {"unique": True, **PARTIAL_RESET}),
         "undeliverable": ([("undeliverable.at", 1)], PARTIAL_UNDELIVERABLE),
@@ -86,6 +91,7 @@ USER_INDEXES = indexes_of(
         "identity": ([("identities.key", 1)], {"unique": True, **PARTIAL_IDENTITY}),
     },
 )
+ERASED_LIST_FIELDS: Document = {"searchWords": to_stored_words(""), "sortName": ""}
 EMAIL_INDEX, IDENTITY_INDEX = "users.email", "users.identity"
 
 
@@ -139,7 +145,12 @@ def _undeliverable_since(document: Document) -> datetime | None:
 
 
 def to_new_document(
-    name: str, login_name: str, role: Role, password_hash: str | None, now: datetime
+    name: str,
+    login_name: str,
+    role: Role,
+    password_hash: str | None,
+    now: datetime,
+    family_name: str | None = None,
 ) -> Document:
     """Return the document of a new user without groups."""
     password = {"passwordHash": password_hash} if password_hash else {"withoutPassword": True}
@@ -149,19 +160,23 @@ def to_new_document(
         "email": login_name,
         "role": role.value,
         "createdAt": now,
-        "searchWords": stored_words_of(name, login_name),
+        **list_fields_of(name, login_name, family_name),
         **password,
+        **({"familyName": family_name} if family_name else {}),
     }
     return with_schema_version("users", document)
 
 
-def stored_words_of(name: str, login_name: str) -> list[str]:
-    """Return the words by which a user is found, with the mark of the folding."""
-    return to_stored_words(f"{name} {login_name}")
+def list_fields_of(name: str, login_name: str, family_name: str | None) -> Document:
+    """Return what finds a user in lists: the words with their mark, and the place in the order."""
+    return {
+        "searchWords": to_stored_words(f"{name} {login_name}"),
+        "sortName": to_sort_name(name, family_name, login_name),
+    }
 
 
-def stored_words_of_user(document: Document) -> list[str]:
-    """Return the words by which the user of a document is found; an erased user is not found."""
+def list_fields_of_user(document: Document) -> Document:
+    """Return what finds the user of a document in lists, which have no erased user."""
     if document.get("erasedAt"):
-        return to_stored_words("")
-    return stored_words_of(document["name"], document["email"])
+        return ERASED_LIST_FIELDS
+    return list_fields_of(document["name"], document["email"], document.get("familyName"))

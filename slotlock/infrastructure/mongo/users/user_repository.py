@@ -43,7 +43,7 @@ from slotlock.infrastructure.mongo.users.account_admin_writer import AuditInfo, 
 from slotlock.infrastructure.mongo.users.user_documents import EMAIL_INDEX, PUBLIC_FIELDS, to_user
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
-SEARCH_WORD_SOURCES = ("name", "email", "erasedAt")
+LIST_FIELD_SOURCES = ("name", "email", "erasedAt", "familyName")
 
 
 class UserRepository:
@@ -61,14 +61,14 @@ class UserRepository:
         self._waitlist_groups = waitlist_groups
         self._required = required
 
-    async def backfill_search_words(self) -> None:
-        """Write the search words of users whom an older version stored."""
+    async def backfill_list_fields(self) -> None:
+        """Write what finds users in lists, where an older version stored them."""
         while await repair_found(
             self._users,
             "folding",
             HAS_OUTDATED_WORDS,
-            SEARCH_WORD_SOURCES,
-            lambda user: {"searchWords": user_documents.stored_words_of_user(user)},
+            LIST_FIELD_SOURCES,
+            user_documents.list_fields_of_user,
         ):
             pass
 
@@ -122,9 +122,12 @@ class UserRepository:
 
     @limited_listing
     async def page(self, user_filter: UserFilter, first: int, after: str | None) -> Page[User]:
-        """Return the next `first` users that the filter selects, by login name."""
+        """Return the next `first` users that the filter selects, by `sort_name`."""
         found = self._users.find(
-            _filter_query(user_filter, after), PUBLIC_FIELDS, sort=[("email", 1)], limit=first + 1
+            _filter_query(user_filter, after),
+            PUBLIC_FIELDS,
+            sort=[("sortName", 1)],
+            limit=first + 1,
         )
         users = [to_user(document) async for document in found]
         return Page(tuple(users[:first]), len(users) > first)
@@ -249,5 +252,5 @@ def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
         if value is not None:
             query[name] = value or None
     if after is not None:
-        query["email"] = {"$gt": after}
+        query["sortName"] = {"$gt": after}
     return query

@@ -142,50 +142,43 @@ def test_the_version_check_of_a_slot_names_the_shard_key() -> None:
     assert "_id" in version_filter(build_slot(1, id=new_slot_id()))
 
 
-async def test_every_update_of_a_sharded_collection_names_the_shard_key_or_is_for_many(
+async def test_every_write_and_each_read_that_is_not_listed_names_the_shard_key(
     recorded_commands: Recorded,
 ) -> None:
     database, recorder = recorded_commands
     await run_all_queries(database)
-    updates = [
-        (command["update"], write)
-        for command in recorder.commands
-        if "updates" in command and command["update"] in SHARDED
-        for write in command["updates"]
-    ]
-    assert updates
-    for collection, write in updates:
-        assert "_id" in write["q"] or write.get("multi"), (collection, write)
-
-
-async def test_every_other_write_of_a_sharded_collection_names_the_shard_key(
-    recorded_commands: Recorded,
-) -> None:
-    database, recorder = recorded_commands
-    await run_all_queries(database)
-    deleted = [
-        (command["delete"], write["q"])
-        for command in recorder.commands
-        if command.get("delete") in SHARDED
-        for write in command["deletes"]
-    ]
-    modified = [
-        (command["findAndModify"], command["query"])
-        for command in recorder.commands
-        if command.get("findAndModify") in SHARDED
-    ]
-    assert deleted
-    assert modified
-    for collection, query in deleted + modified:
-        assert names_shard_key(query), (collection, query)
-
-
-async def test_every_read_that_asks_all_shards_is_listed(recorded_commands: Recorded) -> None:
-    database, recorder = recorded_commands
-    await run_all_queries(database)
+    assert_writes_name_shard_key(recorder.commands)
     reads = {
         name_of_read(collection, query)
         for collection, query in sharded_reads(recorder.commands)
         if not names_shard_key(query)
     }
     assert reads == set().union(*READS_OF_ALL_SHARDS.values())
+
+
+def assert_writes_name_shard_key(commands: list[Document]) -> None:
+    """Assert it for each write of a sharded collection but the updates of many documents."""
+    updates = [
+        (command["update"], write)
+        for command in commands
+        if "updates" in command and command["update"] in SHARDED
+        for write in command["updates"]
+    ]
+    assert updates
+    for collection, write in updates:
+        assert "_id" in write["q"] or write.get("multi"), (collection, write)
+    deleted = [
+        (command["delete"], write["q"])
+        for command in commands
+        if command.get("delete") in SHARDED
+        for write in command["deletes"]
+    ]
+    modified = [
+        (command["findAndModify"], command["query"])
+        for command in commands
+        if command.get("findAndModify") in SHARDED
+    ]
+    assert deleted
+    assert modified
+    for collection, query in deleted + modified:
+        assert names_shard_key(query), (collection, query)

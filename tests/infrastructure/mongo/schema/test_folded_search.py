@@ -81,7 +81,8 @@ async def store_as_older_version(database: Database) -> None:
         )
     async for user in database["users"].find():
         words = older_words(f"{user['name']} {user['email']}")
-        await database["users"].update_one({"_id": user["_id"]}, {"$set": {"searchWords": words}})
+        update = {"$set": {"searchWords": words}, "$unset": {"sortName": ""}}
+        await database["users"].update_one({"_id": user["_id"]}, update)
     await database["resources"].update_many({}, {"$unset": {"foldedName": ""}})
 
 
@@ -179,9 +180,11 @@ async def test_what_an_older_process_writes_is_repaired(recorded_commands: Recor
         {"name": "Yoga"}, {"$set": {"name": "Übung", "searchWords": ["000", "x", "test", "übung"]}}
     )
     await repositories.list_field_backfill.backfill_revised(now - timedelta(minutes=1))
-    await repositories.users.backfill_search_words()
+    await repositories.users.backfill_list_fields()
     for find in (find_slots, find_users):
         assert await find(repositories, "ubung") == ["Übung"]
+    users = await repositories.users.page(UserFilter(), 10, None)
+    assert [each.name for each in users.items] == ["Łyoga", "Übung"]
     keys = [each["titleKey"] async for each in database["slots"].find({}, sort=[("titleKey", 1)])]
     assert keys == ["lyoga", "ubung"]
 
@@ -190,16 +193,16 @@ async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Record
     database, _ = recorded_commands
     repositories = await insert(database, *NAMES)
     for name in ("slots", "users"):
-        await database[name].update_many({}, {"$set": {"searchWords.0": "#4"}})
+        await database[name].update_many({}, {"$set": {"searchWords.0": "#5"}})
     newer = await stored(database)
     await repositories.list_field_backfill.backfill()
-    await repositories.users.backfill_search_words()
+    await repositories.users.backfill_list_fields()
     assert await stored(database) == newer
     for find in (find_slots, find_users):
         assert await find(repositories, "yoga") == ["Yoga"]
 
 
-@pytest.mark.parametrize("words", [None, [], ["#2", "yoga"], ["yoga"]])
+@pytest.mark.parametrize("words", [None, [], ["#3", "yoga"], ["yoga"]])
 async def test_words_without_a_mark_or_with_an_older_one_are_written_again(
     recorded_commands: Recorded, words: list[str] | None
 ) -> None:
@@ -210,7 +213,7 @@ async def test_words_without_a_mark_or_with_an_older_one_are_written_again(
     for name in ("slots", "users"):
         await database[name].update_many({}, update)
     await repositories.list_field_backfill.backfill()
-    await repositories.users.backfill_search_words()
+    await repositories.users.backfill_list_fields()
     assert await stored(database) == current
 
 

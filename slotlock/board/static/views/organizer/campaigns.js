@@ -2,11 +2,11 @@
 /** The campaigns of an organizer: their state and counts, a new one, and a copy of one. */
 import { site } from "../../page.js";
 import { now } from "../../clock.js";
-import { run } from "../../client.js";
+import { me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { LiveCampaigns } from "../../store.js";
-import { deviceZone, t } from "../../text.js";
+import { deviceZone, schoolZone, t } from "../../text.js";
 import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { openHolidays } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
@@ -39,7 +39,7 @@ export function openOrganizer(part) {
   function entry(campaign) {
     const name = whose(campaign.name);
     // As on the page of the campaign: the zone of its first course.
-    const zone = counts.get(campaign.id)?.zone ?? deviceZone;
+    const zone = counts.get(campaign.id)?.zone ?? schoolZone;
     return h(
       "li",
       { "data-key": campaign.id },
@@ -70,7 +70,8 @@ export function openOrganizer(part) {
           h("a", { class: "btn second", href: "#/people" }, icon("people"), t("people.title")),
           h("a", { class: "btn second", href: "#/door" }, icon("code"), t("door.title")),
           h("a", { class: "btn second", href: "#/organizer/rooms" }, icon("school"), t("resources.title")),
-          h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title"))),
+          h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title")),
+          me?.role === "ADMIN" && h("a", { class: "btn second", href: "#/school" }, icon("gear"), t("school.title"))),
         steps.render(),
         live.error && !live.items
           ? failure(live.error, () => live.load())
@@ -94,7 +95,7 @@ export function openOrganizer(part) {
 }
 
 function openNewCampaign() {
-  const form = campaignForm(null, deviceZone).keep();
+  const form = campaignForm(null, schoolZone).keep();
   form.focusFirst();
 
   async function submit() {

@@ -9,14 +9,14 @@ import { askOnce, bones, button, checkbox, failure, field, icon, notice, whose }
 import { whereOf } from "../../rows.js";
 import { tab } from "../../storage.js";
 import { readAll } from "../../store.js";
-import { commas, compareNames, deviceZone, t, timeOf } from "../../text.js";
+import { commas, deviceZone, t, timeOf } from "../../text.js";
 import { openChoice, today } from "./door/choice.js";
 import { openScanner } from "./door/scanner.js";
 import { isLoud, setLoud, signal } from "./door/signals.js";
 import { failed, verdictOf } from "./door/verdicts.js";
 import { whenOf } from "./forms/localtime.js";
 import { choice } from "./parts.js";
-import { about } from "./people/parts.js";
+import { about, byListName, listName } from "./people/parts.js";
 
 const READ_DOOR_AGAIN_MS = 10_000;
 const SLOW_MS = 300;
@@ -65,7 +65,7 @@ function openDoorOf(slotId) {
       if (roster && before === changes) keep({
         slot,
         meeting,
-        roster: roster.map(flat).sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.user.name, b.user.name)),
+        roster: roster.map(flat).sort(byListName),
         readAt: Date.now(),
       });
     } catch (caught) {
@@ -317,7 +317,7 @@ function openDoorOf(slotId) {
       h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known.slot.timeZone)),
     ];
     else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("roster.absent")), enter()];
-    return h("li", { "data-key": booking.id }, about(booking.user.name, [commas(booking.user.groups)]), h("div", { class: "row" }, actions));
+    return h("li", { "data-key": booking.id }, about(listName(booking.user), [commas(booking.user.groups)]), h("div", { class: "row" }, actions));
   }
 
   return {

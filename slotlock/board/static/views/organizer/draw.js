@@ -5,7 +5,7 @@ import { now } from "../../clock.js";
 import { around, follow } from "../../draws.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, notice, section } from "../../parts.js";
-import { deviceZone, number, shortWhenOf, t, timeOf } from "../../text.js";
+import { number, schoolZone, shortWhenOf, t, timeOf } from "../../text.js";
 import { evidence, folded } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions, focusKey } from "./forms/actions.js";
@@ -15,6 +15,7 @@ import { countTable } from "./parts.js";
 
 /** @param {string} campaignId */
 export function openDraw(campaignId) {
+  const zone = schoolZone; // a form keeps its zone
   /** @type {any} */
   let data = null;
   let error = "";
@@ -69,13 +70,13 @@ export function openDraw(campaignId) {
   function edit() {
     const draw = isOpen() ? data.draw : null;
     form = new Form("draw", {
-      wishesUntil: draw ? toLocal(draw.wishesUntil, deviceZone) : plusDays(toLocal(data.serverTime, deviceZone), 7),
+      wishesUntil: draw ? toLocal(draw.wishesUntil, zone) : plusDays(toLocal(data.serverTime, zone), 7),
       method: draw?.method ?? "ROUNDS",
       showsDemand: draw?.showsDemand ?? true,
-      leftoversOpenAt: toLocal(draw?.leftoversOpenAt, deviceZone),
+      leftoversOpenAt: toLocal(draw?.leftoversOpenAt, zone),
       joinsWaitlists: draw?.joinsWaitlists ?? true,
       seedSource: draw?.announcement.source ?? "",
-      seedAt: toLocal(draw?.announcement.at, deviceZone),
+      seedAt: toLocal(draw?.announcement.at, zone),
       recordFor: draw?.recordFor ?? "PARTICIPANTS",
       reason: "",
       copyWishesOf: "",
@@ -92,9 +93,9 @@ export function openDraw(campaignId) {
   async function save() {
     const current = /** @type {Form} */ (form);
     const saved = await current.send("configureDraw", () => {
-      const [leftoversOpenAt, seedAt] = ["leftoversOpenAt", "seedAt"].map((each) => current.text(each) && current.instant(each, deviceZone));
+      const [leftoversOpenAt, seedAt] = ["leftoversOpenAt", "seedAt"].map((each) => current.text(each) && current.instant(each, zone));
       const copyWishesOf = current.text("copyWishesOf");
-      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", deviceZone), leftoversOpenAt, seedAt, copyWishesOf } };
+      return { input: { campaignId, ...current.values, wishesUntil: current.instant("wishesUntil", zone), leftoversOpenAt, seedAt, copyWishesOf } };
     });
     if (!saved) return;
     close();
@@ -149,18 +150,18 @@ export function openDraw(campaignId) {
     const current = /** @type {Form} */ (form);
     return current.render(t(data.draw ? "draw.settings" : "draw.open"), [
       h("p", null, t("draw.openHelp")),
-      current.time("wishesUntil", deviceZone, { required: true }),
+      current.time("wishesUntil", zone, { required: true }),
       current.select("method", ["ROUNDS", "SERIAL"].map((each) => [each, current.label(each)])),
       current.check("showsDemand"),
       current.check("joinsWaitlists"),
-      current.time("leftoversOpenAt", deviceZone),
+      current.time("leftoversOpenAt", zone),
       current.field("seedSource", { maxlength: 500, autocomplete: "off" }),
-      current.time("seedAt", deviceZone),
+      current.time("seedAt", zone),
       current.select("recordFor", ["PARTICIPANTS", "EVERYBODY"].map((each) => [each, current.label(each)])),
       data.draw && !isOpen() && [
         current.field("reason", { maxlength: 500 }),
         current.select("copyWishesOf", [["", t("draw.copyNone")], ...data.draws.filter((/** @type {any} */ each) => each.root).map(
-          (/** @type {any} */ each) => [each.recordId, t("wishes.former", { time: whenOf(each.acts[0].at, deviceZone) })],
+          (/** @type {any} */ each) => [each.recordId, t("wishes.former", { time: whenOf(each.acts[0].at, zone) })],
         )]),
       ],
     ], { onsubmit: save, oncancel: close });
@@ -172,10 +173,10 @@ export function openDraw(campaignId) {
     if (!source || actions.asking === "run") {
       const question = source
         ? t("draw.runQuestion", { seed: seedForm.text("seed") })
-        : t("draw.serverQuestion", { time: shortWhenOf(acts[0].at, deviceZone) });
+        : t("draw.serverQuestion", { time: shortWhenOf(acts[0].at, zone) });
       return actions.askingButton("run", [label], question, label, runDraw, "");
     }
-    if (Date.parse(at) > now()) return notice("wait", "clock", t("draw.runFrom", { source, time: whenOf(at, deviceZone) }));
+    if (Date.parse(at) > now()) return notice("wait", "clock", t("draw.runFrom", { source, time: whenOf(at, zone) }));
     return seedForm.render(label, [
       seedForm.field("seed", { label: source, maxlength: 500, autocomplete: "off" }),
     ], { submit: label, onsubmit: askToRun });
@@ -188,7 +189,7 @@ export function openDraw(campaignId) {
       draw.problem && notice("stop", "warning", t("draw.problem", { problem: t(`refusal.${draw.problem}`, {}, draw.problem) })),
       draw.state === "COLLECTING" && [
         campaign.published
-          ? h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, deviceZone) }))
+          ? h("p", null, t("draw.until", { time: whenOf(draw.wishesUntil, zone) }))
           : notice("wait", "warning", t("draw.draft"), h("a", { class: "btn second", href: `#/plan/${campaignId}` }, campaign.name)),
         h(
           "div",
@@ -205,11 +206,11 @@ export function openDraw(campaignId) {
         actions.problem("publish"),
       ],
       draw.state === "PUBLISHED" && (draw.isWritten ? notice("yours", "tick", t("draw.written")) : notice("wait", "clock", t("draw.writing", {
-        time: timeOf(draw.acts.at(-1).at, deviceZone),
+        time: timeOf(draw.acts.at(-1).at, zone),
       }))),
       ["COLLECTING", "CLOSED", "DRAWN"].includes(draw.state) ? ending(draw)
         : (draw.isWritten || draw.state === "CANCELLED") && !form && h("p", null, button("second", t("draw.again"), edit)),
-      evidence(draw, ["method", t(`draw.${draw.method}`)]),
+      evidence(draw, { method: t(`draw.${draw.method}`) }),
     ]);
   }
 
@@ -308,9 +309,9 @@ export function openDraw(campaignId) {
         form && settingsForm(),
         !data.draw && !form && notice("", "star", t("draw.about"), button("", t("draw.open"), edit)),
         data.draw && [steps(), demandSection(), !["PUBLISHED", "SUPERSEDED", "CANCELLED"].includes(data.draw.state) && previewSection()],
-        data.draws.slice(1).map((/** @type {any} */ each) => section(each.recordId, t("wishes.former", { time: whenOf(each.acts[0].at, deviceZone) }), [
+        data.draws.slice(1).map((/** @type {any} */ each) => section(each.recordId, t("wishes.former", { time: whenOf(each.acts[0].at, zone) }), [
           h("p", null, t(`draw.state.${each.state}`)),
-          evidence(each, ["method", t(`draw.${each.method}`)]),
+          evidence(each, { method: t(`draw.${each.method}`) }),
         ])),
       ].flat(2),
     ].flat(),

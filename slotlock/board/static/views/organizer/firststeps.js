@@ -1,6 +1,7 @@
 // @ts-check
 /** What a school does before its first booking period opens: each step ticks itself. */
-import { codeOf, run } from "../../client.js";
+import { site } from "../../page.js";
+import { codeOf, me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { hidden, icon, section } from "../../parts.js";
 import { t } from "../../text.js";
@@ -42,6 +43,7 @@ export function firstSteps(campaigns, hasCourses) {
       h(
         "ol",
         { class: "frame list" },
+        me?.role === "ADMIN" && step("name", site.name !== "slotlock", "#/school"),
         step("people", found.people.nodes.length > 1, "#/people/import"),
         step("rooms", found.resources.nodes.length > 0, "#/organizer/rooms"),
         step("holidays", found.holidayLists.nodes.length > 0, "#/organizer/holidays"),

@@ -137,6 +137,19 @@ function slotLink({ id, title }) {
   return h("a", { href: `#/course/${id}` }, title);
 }
 
+/**
+ * Return the text of a mail. The policy of this page forbids the styles of the HTML, which says the same.
+ * @param {any} preview @param {string} lang
+ */
+export function mailText(preview, lang) {
+  return h(
+    "article",
+    { class: "sheet stack", "aria-labelledby": "subject", lang },
+    h("h2", { id: "subject" }, preview.subject),
+    preview.text.trim().split("\n\n").map((/** @type {string} */ paragraph) => h("p", { class: "text" }, paragraph)),
+  );
+}
+
 /** @param {string | undefined} campaign whose next course the mails are about */
 function openTexts(campaign) {
   /** @type {any[] | null} */
@@ -159,16 +172,6 @@ function openTexts(campaign) {
   }
   load();
 
-  /** Return the text. The policy of this page forbids the styles of the HTML, which says the same. @param {any} preview */
-  function mail(preview) {
-    return h(
-      "article",
-      { class: "sheet stack", "aria-labelledby": "subject", lang: locale },
-      h("h2", { id: "subject" }, preview.subject),
-      preview.text.trim().split("\n\n").map((/** @type {string} */ paragraph) => h("p", { class: "text" }, paragraph)),
-    );
-  }
-
   function render() {
     const shown = previews?.find((each) => each.kind === kind);
     return [
@@ -181,7 +184,7 @@ function openTexts(campaign) {
           load();
         })),
       error && failure(error, load),
-      shown ? mail(shown) : !error && bones(4),
+      shown ? mailText(shown, locale) : !error && bones(4),
     ];
   }
 

@@ -6,12 +6,13 @@ import { h, list, redraw, svg } from "../../kernel.js";
 import { bones, button, control, failure, hidden, notice, section, whose } from "../../parts.js";
 import { opening, opensText } from "../../slotstate.js";
 import { readAll } from "../../store.js";
-import { commas, compareNames, countdown, deviceZone, durationOf, number, shortDayOf, shortOf, t, timeFormat, timeOf, unitFormat } from "../../text.js";
+import { commas, compareNames, countdown, durationOf, number, schoolZone, shortDayOf, shortOf, t, timeFormat, timeOf, unitFormat } from "../../text.js";
 import { editTexts, withoutHalves } from "./course/history.js";
 import { announcer } from "./forms/announce.js";
 import { saveCsv } from "./files.js";
 import { DAY_MS } from "./forms/localtime.js";
-import { level } from "./parts.js";
+import { level, zoneNote } from "./parts.js";
+import { byListName, listName, userLink } from "./people/parts.js";
 
 const READ_MONITOR_AGAIN_MS = 5000;
 /** The log costs more than the numbers. */
@@ -105,7 +106,7 @@ export function openMonitor(campaignId) {
     unplacedState = "loading";
     redraw();
     try {
-      unplaced = await readAll("unplaced", { campaign: campaignId }, "unplaced");
+      unplaced = (await readAll("unplaced", { campaign: campaignId }, "unplaced"))?.sort(byListName) ?? null;
       unplacedState = "";
     } catch (caught) {
       unplacedState = codeOf(caught);
@@ -135,9 +136,10 @@ export function openMonitor(campaignId) {
         h(
           "div",
           { class: "stack tight" },
-          h("p", null, h("a", { href: `#/plan/${campaignId}` }, t("plan.courses"))),
-          h("h1", null, campaign.name),
+          h("p", null, h("a", { href: `#/plan/${campaignId}` }, campaign.name)),
+          h("h1", null, t("monitor.title", campaign)),
           h("p", { class: "soft" }, summary()),
+          zoneNote(schoolZone),
         ),
         h("div", { class: "row push" }, freshness(), fullScreen()),
       ),
@@ -150,8 +152,8 @@ export function openMonitor(campaignId) {
   function summary() {
     const opensAt = Date.parse(campaign.opensAt);
     const closesAt = Date.parse(campaign.closesAt);
-    if (opensAt > now()) return `${opensText(opensAt, deviceZone)} · ${t("state.in", { time: countdown(opensAt - now()) })}`;
-    return closesAt > now() ? t("open.until", { time: opening(closesAt, deviceZone) }) : t("open.over");
+    if (opensAt > now()) return `${opensText(opensAt, schoolZone)} · ${t("state.in", { time: countdown(opensAt - now()) })}`;
+    return closesAt > now() ? t("open.until", { time: opening(closesAt, schoolZone) }) : t("open.over");
   }
 
   function freshness() {
@@ -172,7 +174,7 @@ export function openMonitor(campaignId) {
     const { taken, places: all, userCount, withoutBooking, peak, waiting } = statistics;
     const shown = [
       ["monitor.taken", taken, t("monitor.of", { count: number(all) })],
-      ["monitor.peak", peak?.booked ?? 0, peak ? t("monitor.peakAt", { time: opening(Date.parse(peak.at), deviceZone) }) : ""],
+      ["monitor.peak", peak?.booked ?? 0, peak ? t("monitor.peakAt", { time: opening(Date.parse(peak.at), schoolZone) }) : ""],
       ["monitor.people", userCount, t("monitor.of", { count: number(userCount + withoutBooking) })],
       ["monitor.waiting", waiting, ""],
     ];
@@ -208,7 +210,7 @@ export function openMonitor(campaignId) {
     const marks = [0, 1, 2, 3].map((each) => Date.parse(points[0]?.at ?? campaign.opensAt) + (each * columns * ms) / 3);
     const sentence = t("monitor.chartText", {
       first: points[0]?.taken ?? 0,
-      time: points.length ? timeOf(points[0].at, deviceZone) : "",
+      time: points.length ? timeOf(points[0].at, schoolZone) : "",
       last: statistics.taken,
       count: statistics.places,
     });
@@ -228,7 +230,7 @@ export function openMonitor(campaignId) {
                 return svg("rect", { x: index * 10 + 1, y: height - tall, width: 8, height: tall });
               }),
             ),
-            h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(new Date(at), deviceZone)))),
+            h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(new Date(at), schoolZone)))),
           ),
     ], SHEET);
   }
@@ -304,7 +306,7 @@ export function openMonitor(campaignId) {
     return h(
       "li",
       null,
-      h("a", { href: `#/people/${user.id}` }, user.name),
+      userLink(user, listName(user)),
       h("span", { class: "small soft" }, ` ${facts.filter(Boolean).join(" · ")} `),
       !user.banned && control("a", { href: `#/people/${user.id}/give/${campaignId}` }, [t("place.give"), whose(user.name)]),
     );
@@ -355,12 +357,12 @@ function niceStep(least) {
 /** Return the time of an entry, with its day if that is another one. @param {number} at */
 function when(at) {
   const isToday = new Date(at).toDateString() === new Date(now()).toDateString();
-  return isToday ? secondOf(at) : shortOf(new Date(at), deviceZone);
+  return isToday ? secondOf(at) : shortOf(new Date(at), schoolZone);
 }
 
 /** Return a time of day, as 15:00:07. @param {string | number} at */
 function secondOf(at) {
-  return timeFormat(deviceZone, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(at));
+  return timeFormat(schoolZone, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(at));
 }
 
 /** Say that a course is full, and in the rush how soon. @param {string} slot its title @param {number} ms since the opening */

@@ -8,7 +8,7 @@ import { groupList, readGroups, unknownGroups } from "./forms/groups.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
-import { about, news, personTags, userLink } from "./people/parts.js";
+import { about, listName, news, personTags, userLink } from "./people/parts.js";
 import { openPerson } from "./people/person.js";
 
 const PEOPLE_PAGE = 50;
@@ -94,7 +94,7 @@ function entry(user) {
   return h(
     "li",
     { "data-key": user.id },
-    about(userLink(user, h("strong", null, user.name)), [user.email ?? user.username, commas(user.groups)]),
+    about(userLink(user, h("strong", null, listName(user))), [user.email ?? user.username, commas(user.groups)]),
     h("span", { class: "row" }, personTags(user)),
   );
 }

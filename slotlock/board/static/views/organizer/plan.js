@@ -9,7 +9,7 @@ import { whereOf } from "../../rows.js";
 import { audienceOf } from "../../slotstate.js";
 import { tab } from "../../storage.js";
 import { oneAtATime } from "../../store.js";
-import { commas, deviceZone, number, shortOf, shortWhenOf, t } from "../../text.js";
+import { commas, number, schoolZone, shortOf, shortWhenOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
@@ -53,7 +53,7 @@ export function openPlan(part) {
   const load = oneAtATime(readOnce);
   const actions = new Actions();
   const letter = announcer({ campaignId });
-  const zone = () => slots?.[0]?.timeZone ?? deviceZone;
+  const zone = () => slots?.[0]?.timeZone ?? schoolZone;
 
   async function readOnce() {
     try {

@@ -4,11 +4,11 @@ import { newKey } from "../../../client.js";
 import { h } from "../../../kernel.js";
 import { bones, button, icon, section, whose } from "../../../parts.js";
 import { readAll } from "../../../store.js";
-import { compareNames, t, timeOf } from "../../../text.js";
+import { t, timeOf } from "../../../text.js";
 import { focusAfter } from "../forms/actions.js";
 import { whenOf } from "../forms/localtime.js";
 import { toggleButton, withCount } from "../parts.js";
-import { userLink } from "../people/parts.js";
+import { byListName, listName, userLink } from "../people/parts.js";
 import { Places } from "./places.js";
 import { userPicker } from "./userpicker.js";
 
@@ -109,7 +109,7 @@ export function roster(slotId, reload) {
   /** @param {any} current the slot */
   function render(current) {
     slot = current;
-    const order = places.rows(bookings ?? []).sort((a, b) => compareNames(a.user?.name ?? "", b.user?.name ?? ""));
+    const order = places.rows(bookings ?? []).sort(byListName);
     const line = places.rows(waiting, true).sort((/** @type {any} */ a, /** @type {any} */ b) => a.position - b.position);
     return h(
       "div",
@@ -131,5 +131,5 @@ export function roster(slotId, reload) {
 
 /** Return a link to the person of a booking or an entry. @param {any} place */
 function linkOf({ user }) {
-  return user && userLink(user, h("strong", null, user.name));
+  return user && userLink(user, h("strong", null, listName(user)));
 }

@@ -4,6 +4,7 @@ import { run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { field } from "../../../parts.js";
 import { t } from "../../../text.js";
+import { listName } from "../people/parts.js";
 
 const PAUSE_MS = 250;
 const MOST_USERS = 8;
@@ -59,7 +60,7 @@ export function userPicker(actionsOf) {
             h(
               "p",
               null,
-              h("strong", null, user.name),
+              h("strong", null, listName(user)),
               " ",
               h("span", { class: "soft" }, [user.email ?? user.username, ...user.groups ?? []].filter(Boolean).join(" · ")),
             ),

@@ -2,7 +2,7 @@
 /** Parts of the views of people: links to copy, tags, what a failed request says. */
 import { h, redraw } from "../../../kernel.js";
 import { button, icon, whose } from "../../../parts.js";
-import { dayOf, deviceZone, t } from "../../../text.js";
+import { compareNames, dayOf, deviceZone, t } from "../../../text.js";
 import { DAY_MS } from "../forms/localtime.js";
 
 /** What was done on the page of a person who is gone, for the list of people. */
@@ -11,6 +11,16 @@ export const news = { text: "" };
 /** Return the way back to the list. */
 export function back() {
   return h("p", null, h("a", { href: "#/people" }, t("people.backToList")));
+}
+
+/** Return a name as lists show it: "Becker, Björn", if the family name is known. @param {any} user */
+export function listName({ name, familyName }) {
+  return familyName && name.endsWith(` ${familyName}`) ? `${familyName}, ${name.slice(0, -familyName.length - 1)}` : name;
+}
+
+/** Compare what has a user by family name, as sheets are sorted. @param {any} a @param {any} b */
+export function byListName({ user: a }, { user: b }) {
+  return compareNames(a ? listName(a) : "", b ? listName(b) : "");
 }
 
 /** Return a link to a person. @param {any} user @param {any} [text] */

@@ -1,0 +1,83 @@
+// @ts-check
+/** For whom a person books: themselves, and who is in a team with them. Without a team, nothing of this shows. */
+import { me, onSession, run } from "./client.js";
+import { redraw } from "./kernel.js";
+import { tab } from "./storage.js";
+
+const STORED_PEOPLE = "slotlock.people";
+/** So long a page that is loaded again asks nothing: in a rush, many are. */
+const YOUNG_PEOPLE_MS = 600_000;
+
+/**
+ * @typedef {{id: string, name: string}} Person
+ * @typedef {{id: string, person: Person}} Place
+ * @typedef {{user: string | undefined, readAt: number, others: Person[], invitations: any[], places: Record<string, Place[]>}} Persons
+ * `places` has the bookings that were made here for others, by slot
+ */
+/** @type {Persons} */
+const NOBODY = { user: undefined, readAt: 0, others: [], invitations: [], places: {} };
+let persons = NOBODY;
+
+/**
+ * What shows people, once it is loaded: below a slot, and invitations to teams; and what asks whether others still have their places.
+ * @type {{
+ *   below?: (slot: any, more: {isChoosing?: boolean, hasMe: boolean, isPage?: boolean}) => any,
+ *   invited?: () => any,
+ *   check?: (slotId: string) => void,
+ * }}
+ */
+export const shows = {};
+
+/** The slot in whose row somebody chooses for whom to book, and who is chosen otherwise than at first. @type {{openAt: string, toggled: Set<string>}} */
+export const whom = { openAt: "", toggled: new Set() };
+
+/** Return who is in a team with this person. */
+export function others() {
+  return persons.others;
+}
+
+/** Return the open invitations to teams. */
+export function invitations() {
+  return persons.invitations;
+}
+
+/** Return the places that were booked here for others. @param {string} slotId */
+export function placesFor(slotId) {
+  return persons.places[slotId] ?? [];
+}
+
+/** Note which places others have by a booking that was made here. @param {string} slotId @param {Place[]} places */
+export function notePlaces(slotId, places) {
+  keepPeople({ places: { ...persons.places, [slotId]: places } });
+}
+
+/** @param {Partial<Persons>} changes */
+function keepPeople(changes) {
+  persons = { ...persons, ...changes };
+  tab.set(STORED_PEOPLE, JSON.stringify(persons));
+  redraw();
+}
+
+/** Ask who is in the teams of this person, unless that was asked lately. @param {number} [youngMs] */
+export async function readPeople(youngMs = 0) {
+  const user = me?.id;
+  if (!user || Date.now() - persons.readAt < youngMs) return;
+  const data = await run("people").catch(() => null);
+  if (!data || persons.user !== user) return;
+  const all = data.myTeams.flatMap((/** @type {any} */ team) => team.members.map((/** @type {any} */ each) => each.user));
+  const found = new Map(all.filter((/** @type {any} */ each) => each && each.id !== user).map((/** @type {any} */ each) => [each.id, each]));
+  keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations });
+}
+
+/** Begin with what this tab keeps of the person; nothing stays after they signed out. */
+function beginPeople() {
+  if (me === null) tab.remove(STORED_PEOPLE);
+  if (me?.id === persons.user) return;
+  const isUsable = (/** @type {any} */ it) => it.user === me?.id && it.invitations && it.places && it.others.every((/** @type {any} */ each) => each.id);
+  const kept = tab.read(STORED_PEOPLE, (it) => isUsable(it) && it);
+  persons = kept ?? { ...NOBODY, user: me?.id };
+  whom.openAt = "";
+  readPeople(YOUNG_PEOPLE_MS);
+}
+onSession(beginPeople);
+beginPeople(); // the session may be older than this module

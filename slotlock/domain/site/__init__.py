@@ -1,0 +1,1 @@
+"""What a site shows of itself."""

@@ -1,0 +1,1 @@
+"""What the school set itself of the site."""

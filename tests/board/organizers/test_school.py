@@ -1,0 +1,76 @@
+"""A school sets its name and its color on the board, in a real browser."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, ViewportSize, expect
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.board.test_accessibility import violations
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.board.pages import Board, shown
+from tests.support.polling import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WINDOW: ViewportSize = {"width": 360, "height": 800}
+INK = "getComputedStyle(document.documentElement).getPropertyValue('--site-day')"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def app(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[AppProcess]:
+    """Run an app that shows its mails, on a database of its own."""
+    settings = {
+        **app_environment(servers, "school"),
+        "SLOTLOCK_SMTP_URL": "smtp+insecure://127.0.0.1:9",
+        "SLOTLOCK_MAIL_FROM": "noreply@school.test",
+    }
+    with forked_app(settings, tmp_path_factory.mktemp("school")) as running:
+        yield running
+
+
+async def has_ink(page: Page, color: str) -> bool:
+    """Return whether links on a page have this color."""
+    return bool(await page.evaluate(INK) == color)
+
+
+async def test_an_admin_sees_the_school_before_others_do_and_then_they_do_too(board: Board) -> None:
+    admin = await board.admin()
+    page = await board.open(await board.context(admin, viewport=WINDOW), "#/school")
+    brand = page.locator(".brand")
+    await page.get_by_label("Name of the school").fill("Park School")
+    await page.get_by_label("Color").fill("#aa3300")
+    await expect(brand).to_have_text("Park School")
+    await eventually(partial(has_ink, page, "#aa3300"), "the page has the color")
+    await expect(page.locator("article")).to_contain_text("Park School")
+    # What is not saved is not shown elsewhere, and is here again afterwards.
+    await page.goto("/board#/organizer")
+    await expect(brand).to_have_text("slotlock")
+    await page.go_back()
+    await expect(brand).to_have_text("Park School")
+    await page.get_by_label("Legal notice").fill("http://park.example/imprint")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator(".error")).to_contain_text("https")
+    await page.get_by_label("Legal notice").fill("park.example/imprint")
+    await page.get_by_role("button", name="Save").click()
+    await shown(page, "Saved.").first.wait_for()
+    await shown(page, "→ Park School").wait_for()
+    assert await violations(page) == []
+    pupil = await board.open(await board.context())
+    await expect(pupil.locator(".brand")).to_have_text("Park School")
+    assert await has_ink(pupil, "#aa3300")
+    link = pupil.get_by_role("link", name="Legal notice")
+    await expect(link).to_have_attribute("href", "https://park.example/imprint")
+
+
+async def test_an_organizer_reads_what_the_school_set_and_changes_nothing(board: Board) -> None:
+    keller = await board.colleague("Ms Keller")
+    page = await board.open(await board.context(keller), "#/school")
+    await shown(page, "Only administrators can change it.").wait_for()
+    await expect(page.locator("form")).to_have_count(0)
+    await expect(page.locator("dl.facts")).to_contain_text("Time zoneUTC")
