@@ -75,7 +75,8 @@ export function followDraw(campaign) {
    */
   function panel({ admission, hasMyWishes }, slots, from) {
     const { draw } = found;
-    if (admission !== "DRAW") return draw?.state === "PUBLISHED" && notice("", "star", slots && leftoversText(slots, from), hasMyWishes && link("wishes.result"));
+    const result = () => notice("", "star", slots && leftoversText(slots, from), hasMyWishes && link("wishes.result"));
+    if (admission !== "DRAW") return draw?.state === "PUBLISHED" && result();
     if (!isCollecting(draw)) return notice("wait", "clock", drawText(draw), hasMyWishes && link("wishes.counts"));
     return notice("", "clock", [h("strong", { class: "named" }, drawText(draw)), h("br"), t("wishes.calm")], link("wishes.enter"));
   }
