@@ -1,6 +1,7 @@
 """A draw in a browser: wishes by keyboard alone, and the organizer's steps up to the result."""
 
 import asyncio
+import json
 import re
 from typing import Any
 
@@ -11,8 +12,10 @@ from tests.support.board.pages import Board, Course, asks_for, shown
 from tests.support.clients.campaigns import (
     CLOSE,
     PUBLISH,
+    PUBLISH_CAMPAIGN,
     RUN,
     SET_WISHES,
+    UNPUBLISH_CAMPAIGN,
     create_campaign,
     until_draw,
 )
@@ -123,6 +126,7 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
     assert "You had a place there before." in text
     assert "Check number" not in text
     await page.get_by_text("For those who check").click()
+    await page.evaluate("dispatchEvent(new Event('offline'))")  # shows the page anew
     await shown(page, "Your check number").wait_for()
     await shown(page, await student.fetch_user_id()).wait_for()
 
@@ -148,7 +152,7 @@ async def test_a_result_stands_before_what_is_left_and_nobody_waits_for_full_cou
     await home.reload()
     await home.get_by_text("Still free: 3 places in 1 course, from").wait_for()
     await wishes.reload()
-    await wishes.get_by_text("Lottery number").wait_for()
+    await wishes.get_by_text(re.compile("^Lottery number [12] of 2$")).wait_for()
     await wishes.get_by_text("Still free: 3 places in 1 course, from").wait_for()
     rows = wishes.get_by_role("region", name="Your result").get_by_role("listitem")
     got = await rows.inner_text()
@@ -381,3 +385,103 @@ async def test_a_team_wishes_together_in_place_of_one_member(board: Board) -> No
         await shown(page, "Your wishes are saved.").wait_for()
         saved = await student.execute(OWN_WISHES, id=course.campaign_id)
         assert (len(saved["userIds"]), len(saved["ranked"])) == (count, 1)
+
+
+async def test_an_organizer_draws_with_what_the_announced_source_gave_after_one_question(
+    board: Board,
+) -> None:
+    course = await drawn_course(
+        board, seedSource="Lottery numbers of May 4", seedAt=hours_from_now(50)
+    )
+    await close(board, course)
+    context, sent, is_due = await board.context(await board.admin()), list[Any](), False
+
+    async def answer(route: Route) -> None:
+        if asks_for(route.request, "runDraw"):
+            sent.append(json.loads(route.request.post_data or "")["variables"])
+        if not is_due or not asks_for(route.request, "drawOfCampaign"):
+            await route.fallback()
+            return
+        document = await (await route.fetch()).json()
+        document["data"]["draws"][0]["announcement"]["at"] = hours_from_now(-1)
+        await route.fulfill(json=document)
+
+    await context.route("**/graphql", answer)
+    page = await board.open(context, f"#/draw/{course.campaign_id}")
+    await shown(page, "You can draw from").wait_for()
+    run = page.get_by_role("button", name="Draw", exact=True)
+    assert await run.count() == 0
+    is_due = True
+    await page.reload()
+    field = page.get_by_label("Lottery numbers of May 4")
+    await run.click()
+    await expect(field).to_have_attribute("aria-invalid", "true")
+    await field.fill("4 17 23 31 40 48")
+    await run.click()
+    question = page.get_by_role("group", name="Draw with “4 17 23 31 40 48”?")
+    await question.wait_for()
+    assert sent == []
+    await expect(run).to_have_count(1)
+    await page.keyboard.press("Enter")  # on "Not now"
+    await expect(field).to_have_value("4 17 23 31 40 48")
+    await run.click()
+    await run.click()
+    await shown(page, "has not come yet").wait_for()  # says the server, whose clock counts
+    assert sent == [{"id": course.campaign_id, "seed": "4 17 23 31 40 48"}]
+
+
+async def test_a_draft_says_so_and_a_draw_is_called_off_and_opened_again_with_its_wishes(
+    board: Board,
+) -> None:
+    student, course = await board.student(), await drawn_course(board)
+    await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
+    await board.organizer.execute(UNPUBLISH_CAMPAIGN, id=course.campaign_id)
+    context = await board.context(await board.admin(), viewport={"width": 360, "height": 640})
+    page = await board.open(context, f"#/draw/{course.campaign_id}")
+    await shown(page, "The booking period is a draft").wait_for()
+    assert await shown(page, "People enter wishes until").count() == 0
+    await board.organizer.execute(PUBLISH_CAMPAIGN, id=course.campaign_id)
+    await close(board, course)
+    await page.reload()
+    await page.get_by_text("Replace or call off this draw").first.click()
+    await page.get_by_label("Reason").fill("The gym is closed.")
+    await press(page, "Call off this draw")
+    await page.get_by_role("heading", name="Called off").wait_for()
+    await page.get_by_text("For those who check").click()
+    await shown(page, "The gym is closed.").wait_for()
+    wishes = await board.open(await board.context(student), f"#/wishes/{course.campaign_id}")
+    await shown(wishes, "This draw is called off: The gym is closed.").wait_for()
+    await press(page, "Open another draw")
+    await page.get_by_label("Reason").fill("It is open again.")
+    await page.get_by_label("Start with the wishes of").select_option(index=1)
+    await page.get_by_label("Who can check the whole result").select_option("Everybody")
+    await press(page, "Save")
+    await page.get_by_role("heading", name="Wishes are entered").wait_for()
+    await page.get_by_role("region", name="Draw of").wait_for()
+    await expect(page.get_by_role("row", name="Chess")).to_contain_text("1")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+    saved = await student.execute(OWN_WISHES, id=course.campaign_id)
+    assert [each["slotId"] for each in saved["ranked"]] == [course.slot_id]
+
+
+async def test_demand_is_read_each_half_minute_and_a_problem_of_the_draw_is_shown(
+    board: Board,
+) -> None:
+    course = await drawn_course(board)
+    context = await board.context(await board.admin())
+    await context.clock.install()
+    await note_reads(context, "drawDemand")
+
+    async def answer(route: Route) -> None:
+        if not asks_for(route.request, "drawOfCampaign"):
+            await route.fallback()
+            return
+        document = await (await route.fetch()).json()
+        document["data"]["draws"][0]["problem"] = "CAMPAIGN_BUSY"
+        await route.fulfill(json=document)
+
+    await context.route("**/graphql", answer)
+    page = await board.open(context, f"#/draw/{course.campaign_id}")
+    await shown(page, "The server cannot go on:").wait_for()
+    assert 20_000 <= await ms_to_next_read(page, "drawDemand") < 60_000
+    await context.unroute_all(behavior="ignoreErrors")

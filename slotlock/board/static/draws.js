@@ -15,18 +15,14 @@ export const around = (ms, spread) => ms + spread * (2 * Math.random() - 1);
 /** Whether users can enter wishes. @param {any} draw */
 export const isCollecting = (draw) => draw?.state === "COLLECTING" && Date.parse(draw.wishesUntil) > now();
 
-/** Whether the server closes or books at the moment. @param {any} draw */
-function isMoving(draw) {
-  const { state, root, isWritten } = draw;
-  return (state === "COLLECTING" && !isCollecting(draw)) || (state === "CLOSED" && !root) || (state === "PUBLISHED" && !isWritten);
-}
-
-/** Return in how many ms a draw is read again: about each minute, just after its deadline, and often while it moves. @param {any} draw */
+/** Return in how many ms a draw is read again: about each minute, just after its deadline, and often while the server closes or books. @param {any} draw */
 function pauseOf(draw) {
-  if (draw && isMoving(draw)) return around(5000, 2000);
+  const { state, root, isWritten, wishesUntil } = draw ?? {};
+  const leftMs = Date.parse(wishesUntil) - now();
+  const isMoving = { COLLECTING: leftMs <= 0, CLOSED: !root, PUBLISHED: !isWritten }[/** @type {string} */ (state)];
+  if (isMoving) return around(5000, 2000);
   const usual = around(60_000, 20_000);
-  const leftMs = isCollecting(draw) ? Date.parse(draw.wishesUntil) - now() : usual;
-  return leftMs < usual ? leftMs + Math.random() * 10_000 : usual;
+  return leftMs > 0 && leftMs < usual ? leftMs + Math.random() * 10_000 : usual;
 }
 
 /**
@@ -55,13 +51,13 @@ export function follow(read, pause = pauseOf) {
 
 /** Follow the draw of a campaign until its places are booked, and what is left then. @param {string} campaign */
 export function followDraw(campaign) {
-  /** @type {{draw: any, free: number[] | null}} of each course with free places, their number */
+  /** @type {{draw: any, free: any[] | null}} and the courses with free places */
   const found = { draw: null, free: null };
   const following = follow(async () => {
     try {
       ({ draw: found.draw } = await run("drawState", { campaign }));
       const isOver = found.draw?.isWritten;
-      if (isOver) found.free = (await readAll("freeSlots", { campaign }, "slots"))?.map((slot) => slot.remaining) ?? null;
+      if (isOver) found.free = await readAll("freeSlots", { campaign }, "slots");
       return isOver ? undefined : found.draw;
     } catch (caught) {
       codeOf(caught);
@@ -75,11 +71,12 @@ export function followDraw(campaign) {
 
   /**
    * Return what the page of the campaign says of the draw.
-   * @param {any} shown the campaign @param {number[] | null} free of each course with free places, their number @param {string} from when they can be booked
+   * @param {any} shown the campaign @param {any[] | null} slots of the campaign @param {string} from when what is left can be booked
    */
-  function panel({ admission, hasMyWishes }, free, from) {
+  function panel({ admission, hasMyWishes }, slots, from) {
     const { draw } = found;
-    if (admission !== "DRAW") return draw?.state === "PUBLISHED" && notice("", "star", free && leftoversText(free, from), hasMyWishes && link("wishes.result"));
+    const result = () => notice("", "star", slots && leftoversText(slots, from), hasMyWishes && link("wishes.result"));
+    if (admission !== "DRAW") return draw?.state === "PUBLISHED" && result();
     if (!isCollecting(draw)) return notice("wait", "clock", drawText(draw), hasMyWishes && link("wishes.counts"));
     return notice("", "clock", [h("strong", { class: "named" }, drawText(draw)), h("br"), t("wishes.calm")], link("wishes.enter"));
   }
@@ -96,7 +93,11 @@ export function followDraw(campaign) {
 
 /** Say where a draw is until its result is there. @param {any} draw */
 export function drawText(draw) {
-  if (isCollecting(draw)) return `${untilText(draw.wishesUntil)} · ${t("state.left", { time: leftText(draw) })}`;
+  if (isCollecting(draw)) {
+    const leftMs = Date.parse(draw.wishesUntil) - now();
+    const time = leftMs < MS_A_DAY ? countdown(leftMs) : unitFormat("day").format(Math.round(leftMs / MS_A_DAY));
+    return `${untilText(draw.wishesUntil)} · ${t("state.left", { time })}`;
+  }
   if (!draw || draw.state === "CANCELLED") return t("wishes.invite");
   if (draw.state === "PUBLISHED") return t("wishes.booking");
   const { at } = draw.announcement;
@@ -106,15 +107,11 @@ export function drawText(draw) {
 /** Say until when wishes are entered. @param {string} at */
 export const untilText = (at) => t("wishes.until", { time: shortWhenOf(at, schoolZone) });
 
-/** Return for how long wishes are entered: some days, or a countdown. @param {any} draw */
-function leftText({ wishesUntil }) {
-  const leftMs = Date.parse(wishesUntil) - now();
-  return leftMs < MS_A_DAY ? countdown(leftMs) : unitFormat("day").format(Math.round(leftMs / MS_A_DAY));
-}
-
-/** Say what a draw has left. @param {number[]} free of each course with free places, their number @param {string} [from] when it can be booked */
-export function leftoversText(free, from) {
+/** Say what a draw has left. @param {any[]} slots of the campaign @param {string} from when it can be booked, empty for now */
+export function leftoversText(slots, from) {
+  const isOver = (/** @type {any} */ slot) => slot.status === "CANCELLED" || Date.parse(slot.startTime) <= now();
+  const free = slots.filter((slot) => slot.remaining > 0 && !isOver(slot));
   if (!free.length) return t("wishes.allTaken");
-  const places = t("state.places", { count: free.reduce((sum, each) => sum + each) });
+  const places = t("state.places", { count: free.reduce((sum, slot) => sum + slot.remaining, 0) });
   return t(from ? "wishes.freeFrom" : "wishes.free", { places, courses: t("wishes.inCourses", { count: free.length }), time: from });
 }

@@ -146,7 +146,8 @@ function isSame(old, next) {
 
 /** @param {Element} old @param {Element} next */
 function patchElement(old, next) {
-  for (const name of old.getAttributeNames()) if (!next.hasAttribute(name)) old.removeAttribute(name);
+  // What the person unfolded stays so.
+  for (const name of old.getAttributeNames()) if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name);
   for (const name of next.getAttributeNames()) {
     const value = /** @type {string} */ (next.getAttribute(name));
     if (old.getAttribute(name) === value) continue;

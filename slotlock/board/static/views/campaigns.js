@@ -17,7 +17,7 @@ export function openCampaigns() {
   const live = new LiveCampaigns();
   const stopSession = onSession(() => live.load());
   const stopWatching = watchMine(() => {}, () => null);
-  /** The draws of campaigns by id, each with the admission at its last read. @type {Map<string, any>} */
+  /** The draws of campaigns by their ids and admission, which a result changes. @type {Map<string, ReturnType<typeof drawOf>>} */
   const draws = new Map();
   readPeople(YOUNG_INVITATIONS_MS);
   const timer = setInterval(redraw, 1000);
@@ -25,10 +25,8 @@ export function openCampaigns() {
 
   /** @param {any} campaign */
   function lotOf({ id, admission }) {
-    const known = draws.get(id) ?? drawOf(id);
-    draws.set(id, known);
-    if (known.admission !== admission) known.again();
-    known.admission = admission;
+    const known = draws.get(id + admission) ?? drawOf(id);
+    draws.set(id + admission, known);
     return known;
   }
 

@@ -95,8 +95,6 @@ export function openSlot(part) {
     if (slot.myWaitlistEntry && !sent) return line(slot);
     if (slot.myBooking?.status === "CONFIRMED" && slot.status !== "CANCELLED" && !sent) return code(slot);
     const shown = shownState(slot, context);
-    const wishes = () => h("a", { class: "btn second", href: `#/wishes/${slot.campaign.id}` }, t("wishes.title"));
-    if (context.isByLot && shown.state === "soon") shown.action = wishes;
     return h(
       "section",
       { class: "slots", "aria-labelledby": "place", "data-key": "place", tabindex: -1 },

@@ -145,17 +145,11 @@ export function openSlots(part) {
       h("div", { class: "top" }, h("h1", null, campaign.name), freshness(live.state), summary(opensAt, zone)),
       [...zones].map(zoneNote),
       campaign.description && h("div", { class: "stack" }, markdown(campaign.description)),
-      byLot?.panel(campaign, leftovers(), opensAt > now() ? opening(opensAt, schoolZone) : ""),
-      isByLot() ? null : opensAt > now() ? leftovers()?.length !== 0 && countdownPanel(opensAt, zone) : wasThere && openPanel(),
+      byLot?.panel(campaign, live.items, opensAt > now() ? opening(opensAt, schoolZone) : ""),
+      isByLot() ? null : opensAt > now() ? (!byLot || live.items?.some(freePlaces)) && countdownPanel(opensAt, zone) : wasThere && openPanel(),
       filterRow(),
       slotLists(opensAt),
     ];
-  }
-
-  /** How many places the courses have that a draw left over; null without a result, or while that is unknown. */
-  function leftovers() {
-    if (!byLot || isByLot() || !live.items) return null;
-    return live.items.map(freePlaces).filter(Boolean);
   }
 
   /** @param {number} opensAt @param {string} zone */

@@ -5,13 +5,13 @@ import { codeOf, me, onSession, run } from "../client.js";
 import { drawText, follow, isCollecting, leftoversText, untilText } from "../draws.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
-import { freePlaces, opening, stayUnder } from "../slotstate.js";
+import { opening, stayUnder } from "../slotstate.js";
 import { readAll } from "../store.js";
 import { errorText, number, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, shortWhenOf, t } from "../text.js";
 import { now } from "../clock.js";
 
 const MOST = 50;
-/** With so many wishes almost nobody has nothing: the simulation of `docs/decisions/0064-draws.md`. */
+/** With so many wishes almost nobody has nothing: the simulation of `docs/decisions/0064-the-fair-draw.md`. */
 const ENOUGH = 10;
 /** How soon after the last change the list is sent. */
 const SEND_AFTER_MS = 600;
@@ -30,27 +30,23 @@ function actText({ at, state, wishesUntil, seedSource, seedAt, reason, by }) {
   return [shortWhenOf(at, schoolZone), ...what, reason, by?.name].filter(Boolean).join(" · ");
 }
 
-/** What everybody may check of a draw, folded. @param {any} draw @param {...[string, any]} more names and values */
-export const evidence = ({ recordId: id, acts, announcement, root, seed, recordHash }, ...more) => h(
-  "details",
-  { class: "more", "data-key": `evidence ${id}` },
-  h("summary", null, t("wishes.proof")),
-  h("div", { class: "stack" }, [
-    h("p", null, t("wishes.proofHelp")),
-    h("ul", { class: "items" }, acts.map((/** @type {any} */ act) => h("li", null, actText(act)))),
-    h("dl", { class: "stack tight" }, [
-      ["commitment", announcement.commitment],
-      ["root", root],
-      ["seed", seed?.text],
-      ["recordHash", recordHash],
-      ...more,
-    ].map(([name, value]) => value && h("div", null, h("dt", { class: "soft small" }, t(`wishes.fact.${name}`)), h("dd", null, value)))),
-    root && h("p", null, button("second", t("wishes.record"), async () => {
-      const { drawRecord } = await run("drawRecord", { id });
-      saveFile(`${id}-record.json`, new Blob([drawRecord], { type: "application/json" }));
-    })),
-  ]),
-);
+/** Return a part of a page that is folded at first. @param {string} id @param {string} title @param {any[]} content */
+export function folded(id, title, content) {
+  return h("details", { class: "more", "data-key": id }, h("summary", null, title), h("div", { class: "stack" }, content));
+}
+
+/** What everybody may check of a draw, folded. @param {any} draw @param {Record<string, any>} more values by their names */
+export const evidence = ({ recordId: id, acts, announcement: { commitment }, root, seed, recordHash }, more) => folded(`evidence ${id}`, t("wishes.proof"), [
+  h("p", null, t("wishes.proofHelp")),
+  h("ul", { class: "items" }, acts.map((/** @type {any} */ act) => h("li", null, actText(act)))),
+  h("dl", { class: "stack tight" }, Object.entries({ commitment, root, seed: seed?.text, recordHash, ...more }).map(
+    ([name, value]) => value && h("div", null, h("dt", { class: "soft small" }, t(`wishes.fact.${name}`)), h("dd", null, value)),
+  )),
+  root && h("p", null, button("second", t("wishes.record"), async () => {
+    const { drawRecord } = await run("drawRecord", { id });
+    saveFile(`${id}-record.json`, new Blob([drawRecord], { type: "application/json" }));
+  })),
+]);
 
 /** @param {string} campaignId */
 export function openWishes(campaignId) {
@@ -83,8 +79,7 @@ export function openWishes(campaignId) {
       data = await run("wishes", { campaign: campaignId });
       [data.draw] = data.draws;
       // Publishing and booking change what is free.
-      const { recordId, state: step, isWritten } = data.draw ?? {};
-      const stage = `${recordId} ${step} ${isWritten}`;
+      const stage = data.draw?.state + data.draw?.isWritten;
       if (stage !== slotsOf) slots = await readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
       slotsOf = stage;
       error = data.campaign && data.draw ? "" : "CAMPAIGN_NOT_FOUND";
@@ -146,6 +141,9 @@ export function openWishes(campaignId) {
     redraw();
   }
 
+  /** @param {() => void} act */
+  const onceDrawn = (act) => requestAnimationFrame(() => requestAnimationFrame(act));
+
   /** @param {number} index @param {number} by */
   function move(index, by) {
     const next = [...ranked];
@@ -153,16 +151,18 @@ export function openWishes(campaignId) {
     next.splice(index + by, 0, id);
     change(next, t("wishes.movedTo", { title: titleOf(id), rank: ordinal(index + by + 1) }));
     // The button that was pressed moves with its wish; at an end, the other one takes the focus.
-    requestAnimationFrame(() => requestAnimationFrame(() => {
+    onceDrawn(() => {
       const row = document.querySelector(`[data-key="wish ${id}"]`);
       const same = /** @type {HTMLButtonElement | null} */ (row?.querySelector(by < 0 ? ".up" : ".down"));
       const other = /** @type {HTMLButtonElement | null} */ (row?.querySelector(by < 0 ? ".down" : ".up"));
       (same && !same.disabled ? same : other)?.focus();
-    }));
+    });
   }
 
   /** @param {string} id */
-  const slotOf = (id) => slots?.find((each) => each.id === id);
+  const slotOf = (id) => slots?.find((each) => each.id === id) ?? outcomes().find((each) => each.slotId === id)?.slot;
+  /** What became of the wishes in all draws; courses that are over are only there. @returns {any[]} */
+  const outcomes = () => data.draws.flatMap((/** @type {any} */ each) => each.myResult?.wishes ?? []);
   /** @param {string} id */
   const titleOf = (id) => slotOf(id)?.title ?? t("wishes.gone");
   /** @param {any} slot */
@@ -174,11 +174,6 @@ export function openWishes(campaignId) {
 
   /** @param {string} id @param {number} index @param {any[]} more */
   const line = (id, index, ...more) => h("p", { class: "grow" }, h("strong", null, `${index + 1}. ${titleOf(id)}`), h("br"), when(slotOf(id)), more);
-
-  /** Focus a wish, or another part of the page, once it is drawn. @param {string} selector @param {boolean} [isTap] then nothing scrolls */
-  const focus = (selector, isTap) => requestAnimationFrame(() => requestAnimationFrame(() => {
-    /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus({ preventScroll: isTap });
-  }));
 
   /** @param {string} id */
   function demand(id) {
@@ -228,7 +223,7 @@ export function openWishes(campaignId) {
           const isTap = event.detail > 0;
           const row = event.currentTarget.closest("li");
           if (isTap) stayUnder(row.previousElementSibling ?? row.nextElementSibling ?? row);
-          focus(`[data-key="wish ${slot.id}"]`, isTap);
+          onceDrawn(() => /** @type {any} */ (document.querySelector(`[data-key="wish ${slot.id}"]`))?.focus({ preventScroll: isTap }));
         },
         { disabled: ranked.length >= MOST },
       ),
@@ -316,12 +311,12 @@ export function openWishes(campaignId) {
   }
 
   /** @param {any} draw */
-  function results({ myResult: own, isWritten }) {
+  function results({ myResult: own, isWritten, entryCount }) {
     if (!own) return notice("", "star", t(data.myWishes ? "wishes.leftOut" : "wishes.notTaken"));
     const isOwn = (/** @type {any} */ each) => each.result === "GRANTED" && !each.notBooked;
     const rounds = new Set(own.wishes.map((/** @type {any} */ each) => each.round).filter(Boolean));
     return [
-      h("p", null, t("wishes.number", { number: number(own.lotteryNumber ?? 0) })),
+      h("p", null, t("wishes.number", { number: number(own.lotteryNumber ?? 0), count: number(entryCount ?? 0) })),
       own.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
       !isWritten && notice("wait", "clock", t("wishes.booking")),
       h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => h(
@@ -335,17 +330,16 @@ export function openWishes(campaignId) {
   /** Say what is left after a draw, and from when on it can be booked. */
   function leftovers() {
     const opensAt = Date.parse(data.campaign.opensAt);
-    const free = (slots ?? []).map(freePlaces).filter(Boolean);
-    const link = h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers"));
-    return notice("", "list", leftoversText(free, opensAt > now() ? opening(opensAt, schoolZone) : ""), free.length > 0 && link);
+    const text = leftoversText(slots ?? [], opensAt > now() ? opening(opensAt, schoolZone) : "");
+    return notice("", "list", text, h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers")));
   }
 
   /** @param {any} draw */
-  const proof = (draw) => evidence(draw, ["leaf", draw.myResult?.leaf], ["salt", draw.myResult?.salt], ["user", draw.myResult && me.id]);
+  const proof = (draw) => evidence(draw, { leaf: draw.myResult?.leaf, salt: draw.myResult?.salt, user: draw.myResult && me.id });
 
   /** Show an earlier draw, which stays. @param {any} draw */
   const formerDraw = (draw) => section(draw.recordId, t("wishes.former", { time: shortWhenOf(draw.acts[0].at, schoolZone) }), [
-    ["SUPERSEDED", "CANCELLED"].includes(draw.state) && h("p", null, t(draw.seed ? "wishes.replacedAfterSeed" : `draw.state.${draw.state}`)),
+    draw.state !== "PUBLISHED" && h("p", null, t(draw.seed ? "wishes.replacedAfterSeed" : `draw.state.${draw.state}`)),
     draw.myResult?.lotteryNumber && results(draw),
     proof(draw),
   ]);
@@ -357,6 +351,7 @@ export function openWishes(campaignId) {
     return [
       isCollecting(draw) ? collecting()
         : draw.state === "PUBLISHED" ? section("result", t("wishes.result"), [results(draw), draw.isWritten && leftovers()])
+        : draw.state === "CANCELLED" ? notice("", "cross", t("wishes.calledOff", { reason: draw.acts.at(-1).reason }))
         : counting(draw),
       proof(draw),
       draws.slice(1).map(formerDraw),

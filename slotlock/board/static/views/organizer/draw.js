@@ -6,7 +6,7 @@ import { around, follow } from "../../draws.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, notice, section } from "../../parts.js";
 import { number, schoolZone, shortWhenOf, t, timeOf } from "../../text.js";
-import { evidence } from "../wishes.js";
+import { evidence, folded } from "../wishes.js";
 import { saveCsv } from "./files.js";
 import { Actions, focusKey } from "./forms/actions.js";
 import { COUNT, Form, input } from "./forms/form.js";
@@ -30,7 +30,8 @@ export function openDraw(campaignId) {
   let preview = null;
   /** How often each course is wished for. @type {any[]} */
   let demand = [];
-  let demandOf = "";
+  /** The draw and its state at the last read, null before. @type {any} */
+  let stage = null;
   const actions = new Actions();
 
   async function load() {
@@ -38,9 +39,9 @@ export function openDraw(campaignId) {
       data = await run("drawOfCampaign", { campaign: campaignId });
       [data.draw] = data.draws;
       error = data.campaign ? "" : "CAMPAIGN_NOT_FOUND";
-      const stage = data.draw && `${data.draw.recordId} ${data.draw.state}`;
-      if (stage !== demandOf) readDemand.again();
-      demandOf = stage;
+      const before = stage;
+      stage = data.draw && `${data.draw.recordId} ${data.draw.state}`;
+      if (before !== null && stage !== before) readDemand.again();
     } catch (caught) {
       error = codeOf(caught);
     }
@@ -129,6 +130,7 @@ export function openDraw(campaignId) {
     reasonForm.forget();
     preview = null;
     await reading.again();
+    if (name === "supersedeDraw") edit(); // it begins with a seed of the server
   }
 
   async function showPreview() {
@@ -208,7 +210,7 @@ export function openDraw(campaignId) {
       }))),
       ["COLLECTING", "CLOSED", "DRAWN"].includes(draw.state) ? ending(draw)
         : (draw.isWritten || draw.state === "CANCELLED") && !form && h("p", null, button("second", t("draw.again"), edit)),
-      evidence(draw, ["method", t(`draw.${draw.method}`)]),
+      evidence(draw, { method: t(`draw.${draw.method}`) }),
     ]);
   }
 
@@ -216,11 +218,11 @@ export function openDraw(campaignId) {
   function ending({ root }) {
     const cancel = { submit: t("draw.cancel"), onsubmit: () => end("cancelDraw") };
     const replace = { submit: t("draw.supersede"), onsubmit: () => end("supersedeDraw"), other: button("second", cancel.submit, cancel.onsubmit) };
-    return h("details", { class: "more", "data-key": "ending" }, h("summary", null, t("draw.end")), reasonForm.render(
+    return folded("ending", t("draw.end"), [reasonForm.render(
       t("draw.end"),
       [h("p", null, t("draw.cancelHelp")), root && h("p", null, t("draw.supersedeHelp")), reasonForm.field("reason", { maxlength: 500 })],
       { kind: "second", ...(root ? replace : cancel) },
-    ));
+    )]);
   }
 
   function demandSection() {
@@ -248,9 +250,10 @@ export function openDraw(campaignId) {
   }
 
   function previewSection() {
-    return section("preview", t("draw.preview"), [
+    const isDrawn = data.draw.state === "DRAWN"; // then the lots are those of the draw
+    return section("preview", t(isDrawn ? "draw.result" : "draw.preview"), [
       previewForm.render(t("draw.whatIf"), [
-        h("p", null, t("draw.previewHelp")),
+        !isDrawn && h("p", null, t("draw.previewHelp")),
         previewForm.field("maxBookings", COUNT),
       ], { submit: t("draw.showPreview"), onsubmit: showPreview }),
       preview && [measures(), h("p", { class: "soft" }, t("draw.measuresHelp")), previewedSlots()],
@@ -308,7 +311,7 @@ export function openDraw(campaignId) {
         data.draw && [steps(), demandSection(), !["PUBLISHED", "SUPERSEDED", "CANCELLED"].includes(data.draw.state) && previewSection()],
         data.draws.slice(1).map((/** @type {any} */ each) => section(each.recordId, t("wishes.former", { time: whenOf(each.acts[0].at, zone) }), [
           h("p", null, t(`draw.state.${each.state}`)),
-          evidence(each, ["method", t(`draw.${each.method}`)]),
+          evidence(each, { method: t(`draw.${each.method}`) }),
         ])),
       ].flat(2),
     ].flat(),
