@@ -72,12 +72,14 @@ class Site:
 class SiteValues:
     name: str | None = field(description="The name, such as that of the school.")
     color: str | None = field(description="The color as `#rrggbb`.")
+    logo_url: str | None = field(description="The address of the logo.")
     imprint_url: str | None = field(description="The address of the imprint.")
     privacy_url: str | None = field(description="The address of the privacy notice.")
     locale: str | None = field(
         description="The language of mails, letters and calendars for users who have chosen none."
     )
     time_zone: TimeZone | None = field(description="The time zone of times that are about no slot.")
+    mail_closing: str | None = field(description="With what mails to members end.")
 
 
 @strawberry.type(description="What the school set itself of the site, before its settings.")
@@ -95,10 +97,12 @@ def _show(values: site.SiteValues) -> SiteValues:
     return SiteValues(
         name=values.name or None,
         color=values.color or None,
+        logo_url=values.logo_url or None,
         imprint_url=values.imprint_url or None,
         privacy_url=values.privacy_url or None,
         locale=values.locale or None,
         time_zone=TimeZone(values.time_zone) if values.time_zone else None,
+        mail_closing=values.mail_closing or None,
     )
 
 

@@ -79,6 +79,7 @@ async def preview_mails(
         slot = state.slot
     values = await _values(services, board_url, organizer, slot, language)
     shared = {"name": organizer.name, "site_name": site.name, "board_url": board_url}
+    shared["closing"] = site.mail_closing
     by_organizer = {"by": organizer.name}
     own_values: Mapping[str, Mapping[str, str]] = {
         CANCELLED.name: by_organizer,

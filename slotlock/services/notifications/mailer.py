@@ -197,6 +197,7 @@ class Mailer:
         shared = {
             "name": _name_in_mail(user, address),
             "site_name": site.name,
+            "closing": site.mail_closing,
             "board_url": self._site.board_url,
             "unsubscribe_url": self._unsubscribe_url(lead),
         }

@@ -99,3 +99,15 @@ async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its
     assert await preview_mails(services, URL, organizer, slot_id=slot_id) == found
     assert await preview_mails(services, URL, organizer, slot_id=new_slot_id()) is None
     assert await preview_mails(services, URL, organizer, campaign_id=new_campaign_id()) is None
+
+
+async def test_mails_to_members_end_with_the_sentence_of_the_school(scene: MailScene) -> None:
+    organizer = await scene.services.users.find_soon(scene.organizer.user_id)
+    assert organizer is not None
+    sentence = "Questions? Ask <the office> & co."
+    for changes in ({"mail_closing": sentence}, {}):
+        previews = await preview_mails(scene.services, URL, organizer, changes=changes)
+        ending = {each.kind for each in previews or () if f"\n\n{sentence}\n" in each.content.text}
+        escaped = "Questions? Ask &lt;the office&gt; &amp; co."
+        assert ending == {each.kind for each in previews or () if escaped in each.content.html}
+        assert ending == ({each.name for each in MAIL_KINDS if changes} - {WEBHOOK_DISABLED.name})
