@@ -8,6 +8,7 @@ from strawberry import UNSET, argument, field
 
 from slotlock.domain.site.site import SITE_FIELDS, SiteSaved, UpdateSiteOutcome
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.enums import FormOfAddress
 from slotlock.graphql.core.outcomes import Result, ResultView, register_type
 from slotlock.graphql.site_queries import SiteSetup, show_setup
 from slotlock.services.site import current_site
@@ -44,6 +45,9 @@ class UpdateSiteInput:
         default=UNSET,
         description="With what mails to members end, such as whom to ask: a line of at most 300 "
         "characters.",
+    )
+    form_of_address: FormOfAddress | None = field(
+        default=UNSET, description="How texts in German address members; by default as du."
     )
 
     def to_changes(self) -> Mapping[str, str]:

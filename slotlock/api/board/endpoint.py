@@ -216,6 +216,7 @@ def _page(template: str, settings: Mapping[str, object], site: SiteValues) -> tu
         "imprintUrl": site.imprint_url or None,
         "privacyUrl": site.privacy_url or None,
         "timeZone": site.time_zone,
+        "formOfAddress": "FORMAL" if site.is_formal else "INFORMAL",
         **settings,
     }
     style = site_style(site.color) if site.color else ""
@@ -292,6 +293,8 @@ def board_files() -> dict[str, bytes]:
     for path in sorted((BOARD_DIR / "messages").glob("*.json")):
         values[f"messages/{path.stem}.js"] = json.loads(path.read_text())
     used, beginnings = _used_by_members(files)
+    formal = json.loads((BOARD_DIR / "formal/de.json").read_text())
+    files["messages/de-formal.js"] = _module("messages", formal)
     for name, all_values in values.items():
         of_members = {
             key: value

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.facts import Line, Link, attributes_of
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, normalize_line
@@ -20,6 +21,13 @@ MAX_URL_LENGTH = 500
 MAX_CLOSING_LENGTH = 300
 LOGO_PATH = "/board/logo/"
 _COLOR = re.compile("#[0-9a-fA-F]{6}")
+
+
+class FormOfAddress(DescribedEnum):
+    """How texts in German address members."""
+
+    INFORMAL = "informal", "As du."
+    FORMAL = "formal", "As Sie."
 
 
 @value_object
@@ -38,6 +46,12 @@ class SiteValues:
     locale: str = ""
     time_zone: str = ""
     mail_closing: str = ""
+    form_of_address: str = ""
+
+    @property
+    def is_formal(self) -> bool:
+        """Whether texts in German address members as Sie."""
+        return self.form_of_address == FormOfAddress.FORMAL
 
     def over(self, others: "SiteValues") -> "SiteValues":
         """Return these values, and the others where there is none."""

@@ -73,6 +73,14 @@ async def test_an_admin_sees_the_school_before_others_do_and_then_they_do_too(bo
     await shown(page, "Saved.").first.wait_for()
     await shown(page, "→ Park School").wait_for()
     assert await violations(page) == []
+    # Who reads German is Sie from now on.
+    await page.get_by_label("Form of address in German").select_option("FORMAL")
+    await page.get_by_role("button", name="Save").click()
+    await shown(page, "Du (informal) → Sie (formal)").wait_for()
+    context = await board.context()
+    await context.add_init_script("localStorage.setItem('slotlock.language', 'de')")
+    german = await board.open(context)
+    await expect(german.locator("h1")).to_have_text("Was Sie buchen können")
     # A logo gets as small as the page shows it.
     await page.get_by_label("Logo").set_input_files(picture(2000))
     await page.get_by_role("button", name="Save").click()

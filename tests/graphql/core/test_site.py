@@ -31,7 +31,7 @@ async def test_the_time_of_the_server_is_that_by_which_it_decides(
 LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
   ... on Session { accessToken }
 } }"""
-VALUES = "name color logoUrl imprintUrl privacyUrl locale timeZone mailClosing"
+VALUES = "name color logoUrl imprintUrl privacyUrl locale timeZone mailClosing formOfAddress"
 SETUP = f"{{ siteSetup {{ own {{ {VALUES} }} settings {{ {VALUES} }} }} }}"
 UPDATE = f"""mutation($input: UpdateSiteInput!) {{ updateSite(input: $input) {{
   __typename ... on SiteSetup {{ own {{ {VALUES} }} }} ... on InvalidInput {{ fields {{ field }} }}
@@ -77,8 +77,16 @@ async def test_admins_set_up_the_site_organizers_read_it_and_members_do_neither(
         assert response.headers["x-content-type-options"] == "nosniff"
         assert "immutable" in response.headers["cache-control"]
         assert (await http.get(f"{app.url}/board/logo/{'0' * 16}")).status_code == 404
+        await admin.execute(UPDATE, input={"formOfAddress": "FORMAL"})
+        assert await member.execute("{ site { formOfAddress } }") == {"formOfAddress": "FORMAL"}
+        assert (
+            "&quot;formOfAddress&quot;: &quot;FORMAL&quot;"
+            in (await http.get(f"{app.url}/board")).text
+        )
         # What is left out stays, and null takes back.
-        taken = await admin.execute(UPDATE, input={"color": None, "logo": None})
+        taken = await admin.execute(
+            UPDATE, input={"color": None, "logo": None, "formOfAddress": None}
+        )
         assert taken["own"] == {**own, "color": None}
     finally:
         await admin.execute(UPDATE, input=dict.fromkeys(changes))

@@ -1,7 +1,7 @@
 """Stores what the school set itself of the site.
 
 site: {_id: "site", name?, color?, logoUrl?, imprintUrl?, privacyUrl?, locale?, timeZone?,
-       mailClosing?}
+       mailClosing?, formOfAddress?}
 site: {_id: "logo", content: bytes, mediaType}
 """
 

@@ -22,6 +22,7 @@ const SITE_FIELDS = [
   { name: "logo", show: logoField },
   { name: "color", type: "color", class: "input color", show: colorField },
   { name: "locale", show: languageField },
+  { name: "formOfAddress", show: addressField },
   { name: "mailClosing", tag: "textarea", rows: 3, maxlength: 300, ofMail: true, read: readClosing },
   { name: "timeZone", list: "zones", autocomplete: "off", read: readSiteZone },
   { name: "imprintUrl", ...WEB_ADDRESS },
@@ -85,9 +86,15 @@ function languageField(form, { name, placeholder, ...others }) {
   return form.select(name, [["", none], ...Object.entries(LANGUAGES)], others);
 }
 
+/** @param {Form} form @param {any} field */
+function addressField(form, { name, ...others }) {
+  return form.select(name, [["", t("school.INFORMAL")], ["FORMAL", t("school.FORMAL")]], others);
+}
+
 /** @param {string} field @param {string | null} value */
 function valueText(field, value) {
   if (field === "logoUrl" && value) return t("history.value.true");
+  if (field === "formOfAddress") return t(`school.${(value ?? "INFORMAL").toUpperCase()}`);
   return (field === "locale" && value && /** @type {any} */ (LANGUAGES)[value.slice(0, 2)]) || value || "–";
 }
 
@@ -147,7 +154,7 @@ export function openSchool() {
 
   /** Show what was typed on this page, before it is saved. */
   async function preview() {
-    const { name, color, locale } = form.values;
+    const { name, color, locale, formOfAddress } = form.values;
     site.name = name?.trim() || settings.name;
     if (isColored || "color" in form.typed) {
       isColored = true;
@@ -156,7 +163,7 @@ export function openSchool() {
     redraw();
     if (!site.sendsMail) return;
     const lang = (locale || settings.locale || language).slice(0, 2);
-    const changed = { name: name || null, mailClosing: readClosing(form, { name: "mailClosing" }) };
+    const changed = { name: name || null, mailClosing: readClosing(form, { name: "mailClosing" }), formOfAddress: formOfAddress || null };
     const found = await run("mailPreviews", { locale: lang, site: changed }).catch(codeOf);
     const shown = found.mailPreviews?.find((/** @type {any} */ each) => each.kind === SHOWN_MAIL);
     if (shown) mail = { ...shown, lang };
@@ -176,16 +183,16 @@ export function openSchool() {
     const zones = /** @type {any} */ (Intl).supportedValuesOf?.("timeZone") ?? [];
     return [
       form.show("name", "logo"),
-      own.logoUrl && form.typed.logo === undefined && button("plain", t("school.removeLogo"), () => {
+      own.logoUrl && form.typed.logo === undefined && h("p", null, button("plain", t("school.removeLogo"), () => {
         form.set("logo", "");
         redraw();
-      }),
+      })),
       form.show("color"),
-      form.values.color && button("plain", t("school.standardColor"), () => {
+      form.values.color && h("p", null, button("plain", t("school.standardColor"), () => {
         form.set("color", "");
         preview();
-      }),
-      form.show(["locale", "timeZone"], "mailClosing", "imprintUrl", "privacyUrl"),
+      })),
+      form.show(["locale", "formOfAddress"], "mailClosing", "timeZone", "imprintUrl", "privacyUrl"),
       h("datalist", { id: "zones" }, zones.map((/** @type {string} */ zone) => h("option", { value: zone }))),
     ];
   }
