@@ -12,7 +12,7 @@ from slotlock.auth.password_policy.rules import (
 )
 from slotlock.domain.site import site
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.enums import Registration
+from slotlock.graphql.core.enums import FormOfAddress, Registration
 from slotlock.graphql.core.scalars import TimeZone
 
 
@@ -60,6 +60,7 @@ class Site:
     privacy_url: str | None = field(
         description="The address of the privacy notice, if there is one."
     )
+    form_of_address: FormOfAddress = field(description="How texts in German address members.")
     logs_errors: bool = field(
         description="Whether the log takes errors of the board, which sends them only then."
     )
@@ -72,12 +73,17 @@ class Site:
 class SiteValues:
     name: str | None = field(description="The name, such as that of the school.")
     color: str | None = field(description="The color as `#rrggbb`.")
+    logo_url: str | None = field(description="The address of the logo.")
     imprint_url: str | None = field(description="The address of the imprint.")
     privacy_url: str | None = field(description="The address of the privacy notice.")
     locale: str | None = field(
         description="The language of mails, letters and calendars for users who have chosen none."
     )
     time_zone: TimeZone | None = field(description="The time zone of times that are about no slot.")
+    mail_closing: str | None = field(description="With what mails to members end.")
+    form_of_address: FormOfAddress | None = field(
+        description="How texts in German address members."
+    )
 
 
 @strawberry.type(description="What the school set itself of the site, before its settings.")
@@ -95,10 +101,13 @@ def _show(values: site.SiteValues) -> SiteValues:
     return SiteValues(
         name=values.name or None,
         color=values.color or None,
+        logo_url=values.logo_url or None,
         imprint_url=values.imprint_url or None,
         privacy_url=values.privacy_url or None,
         locale=values.locale or None,
         time_zone=TimeZone(values.time_zone) if values.time_zone else None,
+        mail_closing=values.mail_closing or None,
+        form_of_address=FormOfAddress(values.form_of_address) if values.form_of_address else None,
     )
 
 
@@ -126,6 +135,7 @@ class SiteQueries:
             logo_url=values.logo_url or None,
             imprint_url=values.imprint_url or None,
             privacy_url=values.privacy_url or None,
+            form_of_address=(FormOfAddress.FORMAL if values.is_formal else FormOfAddress.INFORMAL),
             logs_errors=settings.logs_errors,
             time_zone=TimeZone(values.time_zone),
         )

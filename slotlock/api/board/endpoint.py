@@ -33,6 +33,7 @@ from slotlock.api.board.modules import merged_modules, stripped
 from slotlock.api.endpoints.responses import to_response
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
+from slotlock.domain.site.logo import Logo
 from slotlock.domain.site.site import SiteValues, validate_color
 from slotlock.domain.users.user import Registration
 from slotlock.graphql.context import SiteSettings
@@ -128,6 +129,7 @@ class BoardFile:
 def board_routes(
     site: SiteSettings,
     load_site: Callable[[Request], Awaitable[SiteValues]],
+    find_logo: Callable[[Request, str], Awaitable[Logo | None]],
     registration: Registration,
     providers: Sequence[Provider] = (),
     *,
@@ -168,11 +170,12 @@ def board_routes(
         response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
         return response
 
-    async def show_style(request: Request) -> Response:
-        color = f"#{request.path_params['color']}"
-        if validate_color(color):
+    async def show_logo(request: Request) -> Response:
+        logo = await find_logo(request, request.path_params["digest"])
+        if logo is None:
             return to_response(NO_FILE)
-        return Response(site_style(color), media_type="text/css")
+        headers = {"Cache-Control": FOR_EVER, "Content-Security-Policy": "default-src 'none'"}
+        return Response(logo.content, headers=headers, media_type=logo.media_type)
 
     async def show_file(request: Request) -> Response:
         name, asked = request.path_params["name"], request.path_params["version"]
@@ -192,11 +195,20 @@ def board_routes(
         # Relative, so that it works behind a path prefix, too.
         Route("/board/", lambda _: RedirectResponse("../board")),
         Route(f"/board/{WORKER}", show_worker),
-        Route("/board/style/{color}.css", show_style),
+        Route("/board/style/{color}.css", _show_style),
+        Route("/board/logo/{digest}", show_logo),
         *([Route("/board/errors", _log_error, methods=["POST"])] if site.logs_errors else ()),
         Route("/board/{version}/{name:path}", show_file),
         Route("/board{rest:path}", lambda it: _lead_to_page(it, it.path_params["rest"])),
     ]
+
+
+async def _show_style(request: Request) -> Response:
+    """Return the style of a color, which the page that changes it previews."""
+    color = f"#{request.path_params['color']}"
+    if validate_color(color):
+        return to_response(NO_FILE)
+    return Response(site_style(color), media_type="text/css")
 
 
 def _page(template: str, settings: Mapping[str, object], site: SiteValues) -> tuple[BoardFile, str]:
@@ -207,6 +219,7 @@ def _page(template: str, settings: Mapping[str, object], site: SiteValues) -> tu
         "imprintUrl": site.imprint_url or None,
         "privacyUrl": site.privacy_url or None,
         "timeZone": site.time_zone,
+        "formOfAddress": "FORMAL" if site.is_formal else "INFORMAL",
         **settings,
     }
     style = site_style(site.color) if site.color else ""
@@ -283,6 +296,8 @@ def board_files() -> dict[str, bytes]:
     for path in sorted((BOARD_DIR / "messages").glob("*.json")):
         values[f"messages/{path.stem}.js"] = json.loads(path.read_text())
     used, beginnings = _used_by_members(files)
+    formal = json.loads((BOARD_DIR / "formal/de.json").read_text())
+    files["messages/de-formal.js"] = _module("messages", formal)
     for name, all_values in values.items():
         of_members = {
             key: value

@@ -37,11 +37,11 @@ TEXTS = {
     "de": {
         MailTopic.REMINDERS: (
             "Keine Erinnerungen mehr per E-Mail?",
-            "Du bekommst keine Erinnerungen mehr per E-Mail.",
+            "Es kommen keine Erinnerungen mehr per E-Mail.",
         ),
         MailTopic.ANNOUNCEMENTS: (
             "Keine Rundmails mehr?",
-            "Du bekommst keine Rundmails mehr.",
+            "Es kommen keine Rundmails mehr.",
         ),
     },
     "zh": {
@@ -52,8 +52,7 @@ TEXTS = {
 BUTTONS = {"en": "Unsubscribe", "de": "Abbestellen", "zh": "退订"}
 HINTS = {
     "en": "Mails about your own bookings still come. Your account has this setting, too.",
-    "de": "E-Mails zu deinen eigenen Buchungen kommen weiterhin. Die Einstellung steht auch in "
-    "deinem Konto.",
+    "de": "E-Mails zu eigenen Buchungen kommen weiterhin. Die Einstellung steht auch im Konto.",
     "zh": "与你自己的预约有关的邮件仍会发送。你也可以在账号中更改此设置。",
 }
 

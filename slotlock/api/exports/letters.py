@@ -78,12 +78,12 @@ LETTER_TEXTS = {
         weekdays="Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday",
     ),
     "de": LetterTexts(
-        title="Dein Konto bei {site}",
-        open="Scanne das Bild, oder öffne diese Seite und tippe den Code ein:",
-        password="Lege ein Passwort fest.",  # noqa: S106
-        login="Danach meldest du dich mit deinem Passwort an und mit",
+        title="Konto bei {site}",
+        open="Das Bild scannen, oder diese Seite öffnen und den Code eintippen:",
+        password="Ein Passwort festlegen.",  # noqa: S106
+        login="Danach anmelden mit diesem Passwort und mit",
         until="Gültig bis {weekday}, {date}.",
-        private="Dieser Brief ist nur für dich: Zeig ihn niemandem.",
+        private="Dieser Brief ist persönlich: bitte niemandem zeigen.",
         missing_font="Kästchen stehen für Zeichen, für die der Server keine Schriftart hat.",
         weekdays="Montag|Dienstag|Mittwoch|Donnerstag|Freitag|Samstag|Sonntag",
     ),

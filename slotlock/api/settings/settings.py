@@ -261,7 +261,8 @@ class Settings(LogSettings, LimitSettings, MailSettings):
     )
     site_logo_url: str | None = setting(
         default=None,
-        description="The address of the logo, on the same host: the board loads nothing else.",
+        description="The address of the logo, on the same host: the board loads nothing else. "
+        + BOARD_FIRST,
     )
     imprint_url: str | None = setting(
         default=None,

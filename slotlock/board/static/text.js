@@ -42,9 +42,13 @@ export async function loadTextsOfOrganizers() {
 
 async function read() {
   const [wanted, all] = [language, isOrganizing];
-  const [own, more] = await Promise.all([import(`./messages/${wanted}.js`), all && import(`./views/organizer/messages/${wanted}.js`)]);
+  const [own, more, formal] = await Promise.all([
+    import(`./messages/${wanted}.js`),
+    all && import(`./views/organizer/messages/${wanted}.js`),
+    wanted === "de" && site.formOfAddress === "FORMAL" && import(`./messages/${wanted}-formal.js`),
+  ]);
   if (wanted !== language || all !== isOrganizing) return read();
-  messages = { ...own.messages, ...more?.messages };
+  messages = { ...own.messages, ...more?.messages, ...formal?.messages };
   document.documentElement.lang = wanted;
 }
 

@@ -22,6 +22,8 @@ class ProblemCode(Enum):
     UNKNOWN_TIME_ZONE = "Please use an IANA time zone, such as Europe/Berlin."
 
     INVALID_COLOR = "Please enter a color like #2a3bb7."
+    NOT_AN_IMAGE = "Please choose a PNG, JPEG or WebP image."
+    IMAGE_TOO_LARGE = "Please choose an image of at most {maximum} kB."
 
     # Accounts
     INVALID_EMAIL = "This is not an email address."

@@ -5,25 +5,37 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone
+from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.facts import Line, Link, attributes_of
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, normalize_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.site.logo import Logo
 from slotlock.domain.users.user import validate_locale
 
 # Those of mails.
 LANGUAGES = ("en", "de", "zh")
 MAX_NAME_LENGTH = 100
 MAX_URL_LENGTH = 500
+MAX_CLOSING_LENGTH = 300
+LOGO_PATH = "/board/logo/"
 _COLOR = re.compile("#[0-9a-fA-F]{6}")
+
+
+class FormOfAddress(DescribedEnum):
+    """How texts in German address members."""
+
+    INFORMAL = "informal", "As du."
+    FORMAL = "formal", "As Sie."
 
 
 @value_object
 class SiteValues:
     """What a site shows of itself. An empty text is no value.
 
-    `color` is like `#2a3bb7`, and `locale` is the language of users who have chosen none.
+    `color` is like `#2a3bb7`, and `locale` is the language of users who have chosen none. Mails to
+    members end with `mail_closing`.
     """
 
     name: str = ""
@@ -33,6 +45,13 @@ class SiteValues:
     privacy_url: str = ""
     locale: str = ""
     time_zone: str = ""
+    mail_closing: str = ""
+    form_of_address: str = ""
+
+    @property
+    def is_formal(self) -> bool:
+        """Whether texts in German address members as Sie."""
+        return self.form_of_address == FormOfAddress.FORMAL
 
     def over(self, others: "SiteValues") -> "SiteValues":
         """Return these values, and the others where there is none."""
@@ -88,20 +107,27 @@ RULES: Mapping[str, Callable[[str], Problem | None]] = {
     "privacy_url": Link(MAX_URL_LENGTH).problem,
     "locale": validate_site_locale,
     "time_zone": validate_time_zone,
+    "mail_closing": Line(MAX_CLOSING_LENGTH).problem,
 }
 
 
-def checked_changes(changes: Mapping[str, str]) -> Mapping[str, str] | InvalidInput:
-    """Return changed values by attribute as they are stored, or their problems.
+def checked_changes(
+    changes: Mapping[str, str], logo: Logo | Problem | None = None
+) -> Mapping[str, str] | InvalidInput:
+    """Return changed values by attribute as they are stored, or all problems.
 
-    An empty text takes a value back.
+    An empty text takes a value back. Another logo is an address that has its hash.
     """
     texts = {name: normalize_line(text) for name, text in changes.items()}
     problems = FieldProblem.all_of(
         {
             api_name: RULES[name](texts[name])
             for api_name, name in SITE_FIELDS.items()
-            if texts.get(name)
+            if texts.get(name) and name in RULES
         }
     )
+    if isinstance(logo, Problem):
+        problems = (*problems, FieldProblem("logo", logo))
+    elif logo is not None:
+        texts["logo_url"] = LOGO_PATH + logo.digest
     return InvalidInput(problems) if problems else texts

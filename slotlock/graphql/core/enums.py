@@ -34,6 +34,7 @@ from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.pagination import TimeOrder
 from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.site.site import FormOfAddress
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope
 from slotlock.domain.users.user import Registration, Role
@@ -53,6 +54,7 @@ __all__ = [
     "DrawState",
     "ExportFormat",
     "ExportLanguage",
+    "FormOfAddress",
     "Interval",
     "OnConflict",
     "OutboxState",
@@ -126,6 +128,7 @@ for each in (
     DrawState,
     ExportFormat,
     ExportLanguage,
+    FormOfAddress,
     Interval,
     OnConflict,
     OutboxState,

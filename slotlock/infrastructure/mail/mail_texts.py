@@ -1,6 +1,7 @@
 """The texts of mails, from one template for each kind and language.
 
-The first line of `<kind>.<language>.txt` is the subject, the rest is the text. `layout` surrounds
+The first line of `<kind>.<language>.txt` is the subject, the rest is the text. Where a site says
+Sie to its members, `<kind>.de-formal.txt` comes first, if there is one. `layout` surrounds
 the texts of all kinds, and `several` has the subject of a mail with more than one. HTML follows
 from the text: paragraphs, and a line with nothing but an address becomes a link.
 """
@@ -60,20 +61,27 @@ def render(
 ) -> MailText:
     """Return the text of a mail with one part or more, each a kind and its values.
 
-    All parts have the shared values too: the name of the user, or None, and of the site.
+    All parts have the shared values too: the name of the user, or None, and of the site, and
+    whether members are Sie in German (`formal`).
     """
-    texts = [_render(f"{kind}.{language}.txt", {**shared, **values}) for kind, values in parts]
+    texts = [_render_text(kind, language, {**shared, **values}) for kind, values in parts]
     split = [text.strip().partition("\n") for text in texts]
     subject = split[0][0]
     if len(parts) > 1:
-        subject = _render(f"several.{language}.txt", {**shared, "count": len(parts)})
+        subject = _render_text("several", language, {**shared, "count": len(parts)})
     body = "\n\n".join(rest.strip() for _, _, rest in split)
-    text = _render(f"layout.{language}.txt", {**shared, "kind": parts[0][0], "body": body})
+    text = _render_text("layout", language, {**shared, "kind": parts[0][0], "body": body})
     paragraphs = [paragraph.splitlines() for paragraph in text.strip().split("\n\n")]
     html = _render(
         "mail.html", {**shared, "language": language, "subject": subject, "paragraphs": paragraphs}
     )
     return MailText(subject.strip(), text.strip() + "\n", html)
+
+
+def _render_text(kind: str, language: str, values: Mapping[str, object]) -> str:
+    formal = f"{kind}.{language}-formal.txt"
+    is_formal = values.get("formal") and (TEMPLATES / formal).exists()
+    return _render(formal if is_formal else f"{kind}.{language}.txt", values)
 
 
 def _render(template: str, values: Mapping[str, object]) -> str:

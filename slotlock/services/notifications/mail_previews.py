@@ -78,7 +78,12 @@ async def preview_mails(
             return None
         slot = state.slot
     values = await _values(services, board_url, organizer, slot, language)
-    shared = {"name": organizer.name, "site_name": site.name, "board_url": board_url}
+    shared: dict[str, object] = {
+        "name": organizer.name,
+        "site_name": site.name,
+        "board_url": board_url,
+    }
+    shared |= {"closing": site.mail_closing, "formal": site.is_formal}
     by_organizer = {"by": organizer.name}
     own_values: Mapping[str, Mapping[str, str]] = {
         CANCELLED.name: by_organizer,

@@ -218,6 +218,8 @@ class Mailer:
         shared = {
             "name": _name_in_mail(user, address),
             "site_name": site.name,
+            "closing": site.mail_closing,
+            "formal": site.is_formal,
             "board_url": self._site.board_url,
             "unsubscribe_url": self._unsubscribe_url(lead),
         }

@@ -34,7 +34,7 @@ DESCRIPTION_SHOWN = 1_000
 # What stands before the page of a slot, where its user finds the booking.
 BOOKING_PAGE = {
     "en": "Your booking, also to give it back:",
-    "de": "Deine Buchung, auch zum Zurückgeben:",
+    "de": "Die Buchung, auch zum Zurückgeben:",
     "zh": "你的预约，也可以在此取消：",  # noqa: RUF001
 }
 

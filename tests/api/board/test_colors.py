@@ -12,6 +12,7 @@ from starlette.requests import Request
 from slotlock.api.board.colors import BLACK, NIGHT, WHITE, contrast, site_style
 from slotlock.api.board.documents import BOARD_DIR
 from slotlock.api.board.endpoint import board_routes
+from slotlock.domain.site.logo import Logo
 from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.user import Registration
 from slotlock.graphql.context import DEFAULT_SITE
@@ -43,6 +44,11 @@ def test_a_contrast_is_that_of_wcag() -> None:
     assert contrast((119, 119, 119), WHITE) == pytest.approx(4.48, abs=0.01)
 
 
+async def find_logo(_request: Request, _digest: str) -> Logo | None:
+    """Return no logo."""
+    return None
+
+
 async def test_the_page_has_the_color_of_the_site_with_the_same_files() -> None:
     values = _values(site_style("#2a3bb7"))
     assert values["day"] == values["panel"] == (42, 59, 183)
@@ -55,7 +61,12 @@ async def test_the_page_has_the_color_of_the_site_with_the_same_files() -> None:
             return SiteValues(name="School", color=color)
 
         routes = board_routes(
-            DEFAULT_SITE, load_site, Registration.OPEN, sends_mail=False, password_sign_in=True
+            DEFAULT_SITE,
+            load_site,
+            find_logo,
+            Registration.OPEN,
+            sends_mail=False,
+            password_sign_in=True,
         )
         transport = httpx.ASGITransport(Starlette(routes=routes))
         async with httpx.AsyncClient(transport=transport, base_url="http://board") as client:

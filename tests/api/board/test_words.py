@@ -30,7 +30,8 @@ OTHER_WORDS = {
 TO_ORGANIZERS = {"de": r"(?<![.:?] )(?<!^)\bSie\b|\bIhr\w*\b|\bIhnen\b", "zh": "您"}
 TO_MEMBERS = {
     "en": r"\b[Yy]ou\b|\b[Yy]our\b",
-    "de": r"\b[Dd](u|ich|ir|ein\w*)\b|\b(Buche|Gib|Melde|Stell|Versuche es|Wende|Lass|Frag)\b",
+    "de": r"\b[Dd](u|ich|ir|ein\w*)\b|\b(Buche|Gib|Melde|Stell|Versuche es|Wende|Lass|[Ff]rag"
+    r"|Bestätige|Bring|Entferne|Erinnere|Füge|Öffne|Trenne|Wähle|Zeig|Ändere|Nimm|Lege)\b",
     "zh": "你",
 }
 
@@ -93,3 +94,14 @@ def test_no_blank_stays_between_chinese_and_a_chinese_value() -> None:
     assert "Ms Lee 已为你预约。" in text("Ms Lee")
     assert "你在夜校的账号密码已更改" in text("Ms Lee", "夜校")
     assert "带 鞋" in text("Ms Lee")  # what an organizer wrote stays
+
+
+def test_a_text_in_german_has_formal_words_exactly_if_it_says_du() -> None:
+    informal, formal = re.compile(TO_MEMBERS["de"]), re.compile(r"\bSie\b|\bIhr\w*\b|\bIhnen\b")
+    german, instead = _messages("messages/de.js"), _messages("messages/de-formal.js")
+    assert {key for key, text in german.items() if informal.search(text)} == {*instead}
+    for key, text in instead.items():
+        assert formal.search(text), key
+        assert not informal.search(text), key
+        for part in (r"\{\w+\}", r'"\w+":'):  # the variables, and the forms of a plural
+            assert re.findall(part, text) == re.findall(part, german[key]), key

@@ -80,7 +80,7 @@ async def test_one_click_in_a_mail_refuses_its_topic_without_signing_in(
     assert (await member.execute(WANTS))["wantsAnnouncements"] is True
     for _ in range(2):
         done = await http.post(url, data={"List-Unsubscribe": "One-Click"})
-        assert (done.status_code, "Du bekommst keine Rundmails mehr." in done.text) == (200, True)
+        assert (done.status_code, "Es kommen keine Rundmails mehr." in done.text) == (200, True)
     wants = {"wantsReminders": True, "wantsAnnouncements": False}
     assert await member.execute(WANTS) == wants
     assert await organizer.execute(COUNT, slotId=slot_id) == 0

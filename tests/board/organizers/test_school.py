@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator
 from functools import partial
+from io import BytesIO
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, ViewportSize, expect
+from PIL import Image
+from playwright.async_api import FilePayload, Page, ViewportSize, expect
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.board.test_accessibility import violations
@@ -34,6 +36,13 @@ async def app(
         yield running
 
 
+def picture(width: int) -> FilePayload:
+    """Return a PNG that is twice as wide as high."""
+    content = BytesIO()
+    Image.new("RGB", (width, width // 2), "red").save(content, "PNG")
+    return {"name": "logo.png", "mimeType": "image/png", "buffer": content.getvalue()}
+
+
 async def has_ink(page: Page, color: str) -> bool:
     """Return whether links on a page have this color."""
     return bool(await page.evaluate(INK) == color)
@@ -48,6 +57,9 @@ async def test_an_admin_sees_the_school_before_others_do_and_then_they_do_too(bo
     await expect(brand).to_have_text("Park School")
     await eventually(partial(has_ink, page, "#aa3300"), "the page has the color")
     await expect(page.locator("article")).to_contain_text("Park School")
+    await page.get_by_label("End of each email").fill("Questions?\nRoom 3")
+    await page.get_by_label("Name of the school").focus()
+    await expect(page.locator("article")).to_contain_text("Questions? Room 3")
     # What is not saved is not shown elsewhere, and is here again afterwards.
     await page.goto("/board#/organizer")
     await expect(brand).to_have_text("slotlock")
@@ -61,6 +73,19 @@ async def test_an_admin_sees_the_school_before_others_do_and_then_they_do_too(bo
     await shown(page, "Saved.").first.wait_for()
     await shown(page, "→ Park School").wait_for()
     assert await violations(page) == []
+    # Who reads German is Sie from now on.
+    await page.get_by_label("Form of address in German").select_option("FORMAL")
+    await page.get_by_role("button", name="Save").click()
+    await shown(page, "Du (informal) → Sie (formal)").wait_for()
+    context = await board.context()
+    await context.add_init_script("localStorage.setItem('slotlock.language', 'de')")
+    german = await board.open(context)
+    await expect(german.locator("h1")).to_have_text("Was Sie buchen können")
+    # A logo gets as small as the page shows it.
+    await page.get_by_label("Logo").set_input_files(picture(2000))
+    await page.get_by_role("button", name="Save").click()
+    logo = page.locator(".brand img")
+    await expect(logo).to_have_js_property("naturalWidth", 128)
     pupil = await board.open(await board.context())
     await expect(pupil.locator(".brand")).to_have_text("Park School")
     assert await has_ink(pupil, "#aa3300")

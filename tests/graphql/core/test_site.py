@@ -1,5 +1,6 @@
 """What everybody may read before they sign in: the site, and the time of the server."""
 
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -30,7 +31,7 @@ async def test_the_time_of_the_server_is_that_by_which_it_decides(
 LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
   ... on Session { accessToken }
 } }"""
-VALUES = "name color imprintUrl privacyUrl locale timeZone"
+VALUES = "name color logoUrl imprintUrl privacyUrl locale timeZone mailClosing formOfAddress"
 SETUP = f"{{ siteSetup {{ own {{ {VALUES} }} settings {{ {VALUES} }} }} }}"
 UPDATE = f"""mutation($input: UpdateSiteInput!) {{ updateSite(input: $input) {{
   __typename ... on SiteSetup {{ own {{ {VALUES} }} }} ... on InvalidInput {{ fields {{ field }} }}
@@ -54,8 +55,9 @@ async def test_admins_set_up_the_site_organizers_read_it_and_members_do_neither(
     credentials = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
     session = await GraphQLTestClient(http, app.url).execute(LOGIN, input=credentials)
     admin = GraphQLTestClient(http, app.url, session["accessToken"])
-    refused = await admin.execute(UPDATE, input={"name": "x", "color": "red", "locale": "fr"})
-    assert refused["fields"] == [{"field": "color"}, {"field": "locale"}]
+    wrong = {"name": "x", "color": "red", "locale": "fr", "logo": "AAAA"}
+    refused = await admin.execute(UPDATE, input=wrong)
+    assert [each["field"] for each in refused["fields"]] == ["color", "locale", "logo"]
     own = {**nothing, "name": "Park School", "color": "#aa3300"}
     try:
         saved = await admin.execute(UPDATE, input=changes)
@@ -66,8 +68,25 @@ async def test_admins_set_up_the_site_organizers_read_it_and_members_do_neither(
         page = (await http.get(f"{app.url}/board")).text
         assert "<title>Park School</title>" in page
         assert "<style>:root {" in page
+        logo = b"\xff\xd8\xff\xe0"
+        with_logo = await admin.execute(UPDATE, input={"logo": b64encode(logo).decode()})
+        address = with_logo["own"]["logoUrl"]
+        assert await member.execute("{ site { logoUrl } }") == {"logoUrl": address}
+        response = await http.get(app.url + address)
+        assert (response.content, response.headers["content-type"]) == (logo, "image/jpeg")
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "immutable" in response.headers["cache-control"]
+        assert (await http.get(f"{app.url}/board/logo/{'0' * 16}")).status_code == 404
+        await admin.execute(UPDATE, input={"formOfAddress": "FORMAL"})
+        assert await member.execute("{ site { formOfAddress } }") == {"formOfAddress": "FORMAL"}
+        assert (
+            "&quot;formOfAddress&quot;: &quot;FORMAL&quot;"
+            in (await http.get(f"{app.url}/board")).text
+        )
         # What is left out stays, and null takes back.
-        taken = await admin.execute(UPDATE, input={"color": None})
+        taken = await admin.execute(
+            UPDATE, input={"color": None, "logo": None, "formOfAddress": None}
+        )
         assert taken["own"] == {**own, "color": None}
     finally:
         await admin.execute(UPDATE, input=dict.fromkeys(changes))

@@ -289,9 +289,9 @@ async def test_the_note_of_a_campaign_stands_in_no_mail_about_a_lost_place(
     ("own", "site", "subject", "page"),
     [
         (None, None, "You have a place: Yoga", "Your booking"),
-        (None, "de-AT", "Du hast einen Platz: Yoga", "Deine Buchung"),
+        (None, "de-AT", "Du hast einen Platz: Yoga", "Die Buchung"),
         ("zh-Hant", "de", "预约成功：Yoga", "你的预约"),  # noqa: RUF001
-        ("fr", "de", "Du hast einen Platz: Yoga", "Deine Buchung"),
+        ("fr", "de", "Du hast einen Platz: Yoga", "Die Buchung"),
     ],
 )
 async def test_mails_and_calendars_are_in_the_language_of_the_site_until_a_user_chooses_one(

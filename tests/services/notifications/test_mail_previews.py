@@ -18,11 +18,14 @@ from slotlock.domain.notifications.mail_kinds import (
     WEBHOOK_DISABLED,
 )
 from slotlock.domain.schedule.schedule_texts import SCHEDULE_WORDS
+from slotlock.domain.site.site import FormOfAddress
 from slotlock.infrastructure.mail.mail_texts import LANGUAGES, TEMPLATES, render
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.services.notifications.mail_previews import EXAMPLES, preview_mails
 from slotlock.services.slots.calendars import BOOKING_PAGE
 from tests.support.notifications.mail_scene import SCHOOL, URL, MailScene
+
+INFORMAL = re.compile(r"\b([Dd]u|[Dd]ich|[Dd]ir|[Dd]ein\w*|Bestätige|Nimm|Lege)\b")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -53,7 +56,8 @@ def test_mails_and_their_pages_say_du_as_the_board_does() -> None:
     texts = {path.name: path.read_text() for path in TEMPLATES.glob("*.txt")}
     pages: tuple[Mapping[str, object], ...] = (BOOKING_PAGE, TEXTS, BUTTONS, HINTS)
     assert not any(formal.search(str(each)) for each in pages)
-    found = {name for name, text in texts.items() if formal.search(text)}
+    informal = {name: text for name, text in texts.items() if "-formal" not in name}
+    found = {name for name, text in informal.items() if formal.search(text)}
     assert found == {"webhook_disabled.de.txt", "layout.zh.txt"}
     for language, to_members, to_organizers in (
         ("de", "Hallo Ada,", "Guten Tag Ada,"),
@@ -99,3 +103,50 @@ async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its
     assert await preview_mails(services, URL, organizer, slot_id=slot_id) == found
     assert await preview_mails(services, URL, organizer, slot_id=new_slot_id()) is None
     assert await preview_mails(services, URL, organizer, campaign_id=new_campaign_id()) is None
+
+
+async def test_mails_to_members_end_with_the_sentence_of_the_school(scene: MailScene) -> None:
+    organizer = await scene.services.users.find_soon(scene.organizer.user_id)
+    assert organizer is not None
+    sentence = "Questions? Ask <the office> & co."
+    for changes in ({"mail_closing": sentence}, {}):
+        previews = await preview_mails(scene.services, URL, organizer, changes=changes)
+        ending = {each.kind for each in previews or () if f"\n\n{sentence}\n" in each.content.text}
+        escaped = "Questions? Ask &lt;the office&gt; &amp; co."
+        assert ending == {each.kind for each in previews or () if escaped in each.content.html}
+        assert ending == ({each.name for each in MAIL_KINDS if changes} - {WEBHOOK_DISABLED.name})
+
+
+async def test_a_formal_school_says_sie_in_each_mail_in_german_and_nothing_changes_elsewhere(
+    scene: MailScene,
+) -> None:
+    organizer = await scene.services.users.find_soon(scene.organizer.user_id)
+    assert organizer is not None
+    for language in LANGUAGES:
+        found = []
+        for changes in ({}, {"form_of_address": FormOfAddress.FORMAL.value}):
+            previews = await preview_mails(
+                scene.services, URL, organizer, language, changes=changes
+            )
+            found.append(
+                {each.kind: each.content.subject + each.content.text for each in previews or ()}
+            )
+        informal, formal = found
+        if language != "de":
+            assert formal == informal
+            continue
+        assert {kind: text for kind, text in formal.items() if INFORMAL.search(text)} == {}
+        assert all("Guten Tag Olga," in text for text in formal.values())
+        assert informal.keys() == {*formal}
+        assert len([kind for kind, text in informal.items() if INFORMAL.search(text)]) > 15
+
+
+def test_a_mail_in_german_has_formal_words_exactly_if_it_says_du() -> None:
+    texts = {path.name: path.read_text() for path in TEMPLATES.glob("*.txt")}
+    informal = {name.partition(".")[0] for name, text in texts.items() if INFORMAL.search(text)}
+    assert informal == {name.partition(".")[0] for name in texts if "-formal" in name}
+    for name, text in texts.items():
+        if "-formal" in name:
+            parts = re.compile(r"\{[{%].*?[}%]\}")
+            before = parts.findall(texts[name.replace("-formal", "")])
+            assert parts.findall(text) == before, name

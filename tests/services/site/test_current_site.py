@@ -1,6 +1,7 @@
 """The values of the site, which each process reads again at most every ten seconds."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -8,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.site.site import NO_SETTINGS, SiteSaved, SiteValues
+from slotlock.domain.site.logo import Logo
+from slotlock.domain.site.site import LOGO_PATH, NO_SETTINGS, SiteSaved, SiteValues
 from slotlock.domain.users.user import UserId
 from slotlock.services.container import Services
 from slotlock.services.site import current_site
-from slotlock.services.site.current_site import READ_AGAIN_AFTER, update
+from slotlock.services.site.current_site import READ_AGAIN_AFTER, READ_LOGO_AGAIN_AFTER, update
 from tests.support.model.service_pair import ManualClock, open_services
 from tests.support.stores.empty_database import empty_database
 
@@ -64,11 +66,11 @@ async def test_a_database_that_does_not_respond_leaves_the_values_of_before(
     clock, one, other = scene
     await update(one.site, {"name": "Park School"}, ADMIN)
     monkeypatch.setattr(current_site, "PATIENCE_S", 0)
-    monkeypatch.setattr(one.site_values, "find", asyncio.Event().wait)
+    monkeypatch.setattr(one.site._own, "_read", asyncio.Event().wait)
     clock.advance(READ_AGAIN_AFTER)
     assert (await one.site.load()).name == "Park School"
     # Without any before, these are the settings.
-    monkeypatch.setattr(other.site_values, "find", asyncio.Event().wait)
+    monkeypatch.setattr(other.site._own, "_read", asyncio.Event().wait)
     assert await other.site.load() == NO_SETTINGS
 
 
@@ -82,10 +84,32 @@ async def test_a_read_that_began_before_a_change_does_not_undo_it(
         await is_read.wait()
         return SiteValues(name="Old name")
 
-    monkeypatch.setattr(one.site_values, "find", read_late)
+    monkeypatch.setattr(one.site._own, "_read", read_late)
     loading = asyncio.create_task(one.site.load())
     await asyncio.sleep(0)
     clock.advance(READ_AGAIN_AFTER / 2)
     await update(one.site, {"name": "New name"}, ADMIN)
     is_read.set()
     assert (await loading).name == "New name"
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
+
+
+async def test_another_process_has_the_logo_as_soon_as_a_page_names_it(scene: Scene) -> None:
+    clock, one, other = scene
+    assert await other.site.find_logo("0" * 16) is None
+    saved = await update(one.site, {}, ADMIN, b64encode(PNG).decode())
+    assert isinstance(saved, SiteSaved)
+    digest = saved.own.logo_url.removeprefix(LOGO_PATH)
+    clock.advance(READ_LOGO_AGAIN_AFTER)
+    for services in (one, other):
+        assert await services.site.find_logo(digest) == Logo(PNG, "image/png")
+        assert await services.site.find_logo("0" * 16) is None
+    # Requests for other images do not read each time.
+    await update(one.site, {}, ADMIN, b64encode(PNG + b"2").decode())
+    assert await other.site.find_logo("0" * 16) is None
+    assert await other.site.find_logo(digest) == Logo(PNG, "image/png")
+    taken_back = await update(one.site, {"logo_url": ""}, ADMIN)
+    assert isinstance(taken_back, SiteSaved)
+    assert taken_back.own.logo_url == ""

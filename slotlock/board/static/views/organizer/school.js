@@ -12,12 +12,18 @@ import { mailText } from "./mail.js";
 /** The one of a page without a color. */
 const STANDARD_COLOR = "#2a3bb7";
 const SHOWN_MAIL = "booked";
+/** Twice as large as a page shows a logo, in pixels. */
+const LOGO_WIDTH = 256;
+const LOGO_HEIGHT = 64;
 const WEB_ADDRESS = { type: "url", inputmode: "url", read: readAddress };
 /** @type {import("./forms/form.js").Field[]} */
 const SITE_FIELDS = [
   { name: "name", maxlength: 100 },
+  { name: "logo", show: logoField },
   { name: "color", type: "color", class: "input color", show: colorField },
   { name: "locale", show: languageField },
+  { name: "formOfAddress", show: addressField },
+  { name: "mailClosing", tag: "textarea", rows: 3, maxlength: 300, ofMail: true, read: readClosing },
   { name: "timeZone", list: "zones", autocomplete: "off", read: readSiteZone },
   { name: "imprintUrl", ...WEB_ADDRESS },
   { name: "privacyUrl", ...WEB_ADDRESS },
@@ -35,6 +41,40 @@ function readSiteZone(form, { name }) {
   return !text || isZone(text) ? text : form.fail(name, t("slotForm.unknownZone"));
 }
 
+/** Return a text of several lines as one line. @param {Form} form @param {any} field */
+function readClosing(form, { name }) {
+  return form.text(name)?.replace(/\s+/g, " ") ?? null;
+}
+
+/** @param {Form} form @param {any} field */
+function logoField(form, { name }) {
+  const [id, help] = [form.id(name), form.help(name)];
+  const onchange = async (/** @type {any} */ event) => {
+    const image = await shrunk(event.target.files[0]).catch(() => "");
+    if (image) form.set(name, image);
+    else form.fail(name, t("problem.NOT_AN_IMAGE"));
+    redraw();
+  };
+  const accept = "image/png,image/jpeg,image/webp";
+  return form.wrap(
+    name,
+    h("label", { for: id }, form.label(name)),
+    h("input", { class: "input", id, type: "file", accept, ...form.described(name, help), onchange }),
+    help,
+  );
+}
+
+/** Return an image as a PNG in Base64, not larger than the page shows it on a fine screen. @param {Blob} file */
+async function shrunk(file) {
+  const image = await createImageBitmap(file);
+  const scale = Math.min(1, LOGO_WIDTH / image.width, LOGO_HEIGHT / image.height);
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.ceil(image.width * scale);
+  canvas.height = Math.ceil(image.height * scale);
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/png").split(",")[1];
+}
+
 /** @param {Form} form @param {any} field */
 function colorField(form, { name, ...others }) {
   return form.field(name, { ...others, value: form.values[name] || others.placeholder || STANDARD_COLOR });
@@ -46,8 +86,15 @@ function languageField(form, { name, placeholder, ...others }) {
   return form.select(name, [["", none], ...Object.entries(LANGUAGES)], others);
 }
 
+/** @param {Form} form @param {any} field */
+function addressField(form, { name, ...others }) {
+  return form.select(name, [["", t("school.INFORMAL")], ["FORMAL", t("school.FORMAL")]], others);
+}
+
 /** @param {string} field @param {string | null} value */
 function valueText(field, value) {
+  if (field === "logoUrl" && value) return t("history.value.true");
+  if (field === "formOfAddress") return t(`school.${(value ?? "INFORMAL").toUpperCase()}`);
   return (field === "locale" && value && /** @type {any} */ (LANGUAGES)[value.slice(0, 2)]) || value || "–";
 }
 
@@ -107,7 +154,7 @@ export function openSchool() {
 
   /** Show what was typed on this page, before it is saved. */
   async function preview() {
-    const { name, color, locale } = form.values;
+    const { name, color, locale, formOfAddress } = form.values;
     site.name = name?.trim() || settings.name;
     if (isColored || "color" in form.typed) {
       isColored = true;
@@ -116,7 +163,8 @@ export function openSchool() {
     redraw();
     if (!site.sendsMail) return;
     const lang = (locale || settings.locale || language).slice(0, 2);
-    const found = await run("mailPreviews", { locale: lang, site: { name: name || null } }).catch(codeOf);
+    const changed = { name: name || null, mailClosing: readClosing(form, { name: "mailClosing" }), formOfAddress: formOfAddress || null };
+    const found = await run("mailPreviews", { locale: lang, site: changed }).catch(codeOf);
     const shown = found.mailPreviews?.find((/** @type {any} */ each) => each.kind === SHOWN_MAIL);
     if (shown) mail = { ...shown, lang };
     redraw();
@@ -134,12 +182,17 @@ export function openSchool() {
   function fields() {
     const zones = /** @type {any} */ (Intl).supportedValuesOf?.("timeZone") ?? [];
     return [
-      form.show("name", "color"),
-      form.values.color && button("plain", t("school.standardColor"), () => {
+      form.show("name", "logo"),
+      own.logoUrl && form.typed.logo === undefined && h("p", null, button("plain", t("school.removeLogo"), () => {
+        form.set("logo", "");
+        redraw();
+      })),
+      form.show("color"),
+      form.values.color && h("p", null, button("plain", t("school.standardColor"), () => {
         form.set("color", "");
         preview();
-      }),
-      form.show(["locale", "timeZone"], "imprintUrl", "privacyUrl"),
+      })),
+      form.show(["locale", "formOfAddress"], "mailClosing", "timeZone", "imprintUrl", "privacyUrl"),
       h("datalist", { id: "zones" }, zones.map((/** @type {string} */ zone) => h("option", { value: zone }))),
     ];
   }
@@ -152,7 +205,8 @@ export function openSchool() {
   }
 
   function readOnly() {
-    const facts = SITE_FIELDS.flatMap(({ name }) => [h("dt", null, t(`school.${name}`)), h("dd", null, valueText(name, current[name]))]);
+    const shown = SITE_FIELDS.filter(({ name }) => name !== "logo");
+    const facts = shown.flatMap(({ name }) => [h("dt", null, t(`school.${name}`)), h("dd", null, valueText(name, current[name]))]);
     return [h("h1", null, t("school.title")), h("p", { class: "soft" }, t("school.adminsOnly")), h("dl", { class: "facts" }, facts)];
   }
 
