@@ -23,6 +23,7 @@ from slotlock.api.backend import (
 from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
 from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
+from slotlock.api.endpoints.frame_endpoint import frame_endpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
@@ -77,6 +78,7 @@ class AppState:
     user_import: OrganizerEndpoint
     user_invitations: OrganizerEndpoint
     letters: OrganizerEndpoint
+    frames: OrganizerEndpoint
     personal_data: PersonalDataEndpoint
     exports: OrganizerEndpoint
     export_links: ExportLinkEndpoint
@@ -186,6 +188,7 @@ async def open_app_state(
                 auth, limits, board_url(settings, development=development)
             ),
             letters=letters_endpoint(auth, limits, letters),
+            frames=frame_endpoint(auth, limits),
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
