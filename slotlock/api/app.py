@@ -101,6 +101,7 @@ def http_routes(
         Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
         Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
         Route("/users/letters", _StateEndpoint(lambda state: state.letters)),
+        Route("/check-in/frames", _StateEndpoint(lambda state: state.frames)),
         Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
         Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
         Route("/draws/{draw}/record", _StateEndpoint(lambda state: state.draw_record)),

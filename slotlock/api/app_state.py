@@ -24,6 +24,7 @@ from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
 from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
 from slotlock.api.endpoints.draw_record_endpoint import DrawRecordEndpoint
+from slotlock.api.endpoints.frame_endpoint import frame_endpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
@@ -80,6 +81,7 @@ class AppState:
     user_import: OrganizerEndpoint
     user_invitations: OrganizerEndpoint
     letters: OrganizerEndpoint
+    frames: OrganizerEndpoint
     personal_data: PersonalDataEndpoint
     draw_record: DrawRecordEndpoint
     exports: OrganizerEndpoint
@@ -192,6 +194,7 @@ async def open_app_state(
                 auth, limits, board_url(settings, development=development)
             ),
             letters=letters_endpoint(auth, limits, letters),
+            frames=frame_endpoint(auth, limits),
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),

@@ -1,6 +1,7 @@
 """Organizers at the door, and with a file of users, in a real browser."""
 
 import asyncio
+import json
 import re
 import secrets
 from io import BytesIO
@@ -8,6 +9,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+import segno
 from playwright.async_api import FilePayload, Page, expect
 from pypdf import PdfReader
 
@@ -20,6 +22,27 @@ from tests.support.stores.users import new_email
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CODE = """query($id: ID!) { slotRoster(slotId: $id, first: 1) { nodes { checkInCode } } }"""
+# A camera that sees a QR code, in a browser that reads none.
+CAMERA = """
+delete globalThis.BarcodeDetector;
+navigator.mediaDevices.getUserMedia = async () => {
+  const rows = ROWS, scale = 10;
+  const canvas = Object.assign(document.createElement("canvas"), { width: 800, height: 600 });
+  const context = canvas.getContext("2d");
+  const draw = () => {
+    context.fillStyle = "#ddd";
+    context.fillRect(0, 0, 800, 600);
+    context.fillStyle = "#222";
+    const at = 300 - rows.length * scale / 2;
+    rows.forEach((row, y) => row.forEach((dark, x) => dark
+      && context.fillRect(at + 100 + x * scale, at + y * scale, scale, scale)));
+  };
+  draw();
+  setInterval(draw, 100);
+  return canvas.captureStream();
+};
+"""
+NO_CAMERA = "Object.defineProperty(navigator, 'mediaDevices', { value: undefined });"
 PING = "mutation($id: ID!) { pingWebhook(webhookId: $id) { __typename } }"
 NARROW_PX = 320
 # Each view with its heading, so that a test waits for it after the one before.
@@ -77,6 +100,28 @@ async def test_the_door_lets_each_code_in_once_and_names_the_right_room(board: B
     await page.get_by_role("heading", name="Band").wait_for()
     await scan(page, code, "stop")
     await expect(page.locator(".verdict")).to_contain_text("Mia has Chess: Room 1")
+
+
+async def test_without_a_reader_of_codes_the_server_reads_what_the_camera_sees(
+    board: Board,
+) -> None:
+    student, course = await board.student("Mia Wren"), await board.course(**soon())
+    await student.book_slot(course.slot_id)
+    [booking] = (await board.organizer.execute(CODE, id=course.slot_id))["nodes"]
+    rows = [[*map(int, row)] for row in segno.make_qr(booking["checkInCode"]).matrix_iter()]
+    context = await board.context(await board.colleague("Ms Keller"))
+    camera = CAMERA.replace("ROWS", json.dumps(rows))
+    page = await board.open(context, f"#/door/{course.slot_id}", camera)
+    await page.get_by_role("button", name="Scan by camera").click()
+    await page.locator(".verdict.yours").wait_for()
+    await expect(page.get_by_text("Mia Wren").first).to_be_visible()
+    await shown(page, "the picture goes to the server").wait_for()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Stop the camera").click()
+    page = await board.open(context, f"#/door/{course.slot_id}", NO_CAMERA)
+    await shown(page, "Without https").wait_for()
+    await page.get_by_role("button", name="Hide").click()
+    await expect(shown(page, "Without https")).to_have_count(0)
 
 
 async def test_the_door_is_amber_for_somebody_who_is_hours_early(board: Board) -> None:

@@ -23,12 +23,18 @@ class OrganizerEndpoint:
     """The ASGI application of one path, for organizers and one method."""
 
     def __init__(
-        self, auth: Auth, rate_limits: OperationRateLimits, handler: Handler, method: str = "POST"
+        self,
+        auth: Auth,
+        rate_limits: OperationRateLimits,
+        handler: Handler,
+        method: str = "POST",
+        kind: OperationKind = OperationKind.FILE,
     ) -> None:
         self._auth = auth
         self._rate_limits = rate_limits
         self._handler = handler
         self._method = method
+        self._cost = {kind: 1}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
@@ -39,9 +45,7 @@ class OrganizerEndpoint:
             await response(scope, receive, send)
 
     async def _handle_request(self, request: Request) -> Response:
-        token = await verify_and_charge(
-            self._auth, self._rate_limits, request, {OperationKind.FILE: 1}
-        )
+        token = await verify_and_charge(self._auth, self._rate_limits, request, self._cost)
         if request.method != self._method:
             raise method_not_allowed(self._method)
         organizer = await require_organizer(self._auth, token)

@@ -17,7 +17,7 @@ from graphql import (
 
 
 class OperationKind(StrEnum):
-    """Kinds of root fields, new documents, and files outside GraphQL.
+    """Kinds of root fields, new documents, and files and frames outside GraphQL.
 
     The values are parts of Redis keys.
     """
@@ -32,6 +32,7 @@ class OperationKind(StrEnum):
     SIGN_OUT = "sign-out"
     DOCUMENT = "document"
     FILE = "file"
+    FRAME = "frame"
 
 
 _DEFAULT_KINDS = {

@@ -41,6 +41,8 @@ MAX_DOCUMENT_MS_PER_MINUTE = 3_000
 DOCUMENT_DEPOSIT_MS = 300
 # Small files are quick; large ones keep a process busy for seconds.
 MAX_FILES_PER_MINUTE = 60
+# A camera at the door sends one after the other, with a pause of 700 ms. One takes some 10 ms.
+MAX_FRAMES_PER_MINUTE = 120
 # These are counted without Redis, too: anonymous clients send them, or they cost a password hash.
 ALWAYS_COUNTED_KINDS = frozenset(
     {
@@ -98,6 +100,7 @@ class OperationRateLimits:
             OperationKind.REQUEST_RESET: MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
             OperationKind.DOCUMENT: MAX_DOCUMENT_MS_PER_MINUTE,
             OperationKind.FILE: MAX_FILES_PER_MINUTE,
+            OperationKind.FRAME: MAX_FRAMES_PER_MINUTE,
         }
         # A thief of a token must not keep its user from ending the stolen session.
         self._user_limits: dict[OperationKind, RateLimit] = {
@@ -105,12 +108,12 @@ class OperationRateLimits:
             for kind, maximum in per_minute.items()
             if kind is not OperationKind.SIGN_OUT
         }
-        # Only organizers send files: others must not use up the limit of a shared address. New
-        # documents of addresses are read by round robin.
+        # Only organizers send files and frames: others must not use up the limit of a shared
+        # address. New documents of addresses are read by round robin.
         self._address_limits: dict[OperationKind, RateLimit] = {
             kind: _rate_limit(kind, maximum * users_per_address)
             for kind, maximum in per_minute.items()
-            if kind not in (OperationKind.FILE, OperationKind.DOCUMENT)
+            if kind not in (OperationKind.FILE, OperationKind.FRAME, OperationKind.DOCUMENT)
         }
 
     def charge(

@@ -6,7 +6,7 @@ import pytest
 from slotlock.api.calendars.calendar_endpoint import CALENDAR_READ_COST
 from slotlock.api.endpoints.draw_record_endpoint import RECORD_READ_COST
 from slotlock.domain.users.user import Role
-from slotlock.graphql.limits.operation_rates import MAX_FILES_PER_MINUTE
+from slotlock.graphql.limits.operation_rates import MAX_FILES_PER_MINUTE, MAX_FRAMES_PER_MINUTE
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.rate_limited import (
     READS_PER_MINUTE,
@@ -97,6 +97,17 @@ async def test_an_organizer_may_send_and_fetch_a_limited_number_of_files(
     assert await organizer.count_accepted(1) == 1
     stranger.address = organizer.address
     assert await get_status(stranger, UNKNOWN_EXPORT_PATH) == 401
+
+
+async def test_a_camera_may_send_a_limited_number_of_frames(organizer: AddressedClient) -> None:
+    async def send() -> httpx.Response:
+        url = f"{organizer.url}/check-in/frames"
+        return await organizer.http.post(url, headers=organizer.headers)
+
+    statuses = [(await send()).status_code for _ in range(MAX_FRAMES_PER_MINUTE)]
+    assert statuses == [415] * MAX_FRAMES_PER_MINUTE
+    assert_rate_limited(await send())
+    assert await get_status(organizer, UNKNOWN_EXPORT_PATH) == 404
 
 
 async def test_anonymous_requests_use_up_no_files_of_their_address(

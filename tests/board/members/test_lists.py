@@ -136,7 +136,7 @@ async def test_the_week_stays_after_giving_back_and_leads_on(board: Board) -> No
     await expect(days).to_be_visible()
     await page.emulate_media(media="screen")
     await page.get_by_role("button", name="Next week").click()
-    await shown(page, "Nothing this week.").wait_for()
+    await page.locator(".notice", has_text="Nothing this week.").wait_for()
     await page.get_by_role("button", name="Previous week").click()
     await page.get_by_role("button", name="Previous week").click()
     # The empty week leads to the one that is not.

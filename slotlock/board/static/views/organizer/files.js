@@ -10,17 +10,19 @@ const TIMEOUT_MS = 300_000;
  * Send a file or a request to an endpoint for organizers, with the session.
  * @param {string} path
  * @param {Blob} [body]
+ * @param {string} [type] of the body
+ * @param {number} [timeoutMs]
  * @returns {Promise<{ok: boolean, status: number, text: string, content: Blob}>}
  */
-export async function post(path, body) {
+export async function post(path, body, type = "text/csv", timeoutMs = TIMEOUT_MS) {
   try {
     return await asMe(async (token) => {
       const response = await fetch(path, {
         method: "POST",
         body,
         cache: "no-store",
-        signal: AbortSignal.timeout?.(TIMEOUT_MS),
-        headers: { Authorization: token, ...(body && { "Content-Type": "text/csv" }) },
+        signal: AbortSignal.timeout?.(timeoutMs),
+        headers: { Authorization: token, ...(body && { "Content-Type": type }) },
       });
       if (response.status === 401) throw new RequestError("UNAUTHENTICATED");
       const content = await response.blob();

@@ -1,0 +1,54 @@
+"""`POST /check-in/frames`: the text of the QR code before a camera (docs/decisions/0077).
+
+Browsers that read no codes send what their camera sees. It is decoded, and kept nowhere.
+"""
+
+import asyncio
+from functools import partial
+from math import isqrt
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
+from slotlock.auth.container import Auth
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
+
+MEDIA_TYPE = "application/octet-stream"
+# In pixels. The code of a booking has 37 modules a side, with its margin.
+MIN_SIDE, MAX_SIDE = 80, 400
+BAD_FRAME = f"A frame is a square of {MIN_SIDE} to {MAX_SIDE} gray pixels a side, a byte for each."
+
+
+async def _respond(
+    one_at_a_time: asyncio.Semaphore, auth: Auth, organizer: Caller, request: Request
+) -> Response:
+    """Return the text of the code in the frame, or null."""
+    check_declared_body(request.headers, MEDIA_TYPE)
+    pixels = await receive_body(request.receive, MAX_SIDE**2)
+    side = isqrt(len(pixels))
+    if side**2 != len(pixels) or side < MIN_SIDE:
+        raise HttpError(400, BAD_FRAME)
+    async with one_at_a_time:
+        code = await asyncio.to_thread(read_code, pixels, side)
+    return JSONResponse({"code": code})
+
+
+def read_code(pixels: bytes, side: int) -> str | None:
+    """Return the text of a QR code in a square of gray pixels; None without one."""
+    import zxingcpp  # only processes that decode frames load it
+
+    frame = memoryview(pixels).cast("B", shape=[side, side])
+    qr_codes = zxingcpp.BarcodeFormats(zxingcpp.BarcodeFormat.QRCode)
+    found = zxingcpp.read_barcodes(frame, formats=qr_codes)
+    # Codes of bookings are ASCII; another one is told from them by what is left of it.
+    return found[0].bytes.decode("ascii", "replace") if found else None
+
+
+def frame_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
+    """Create the endpoint of `POST /check-in/frames`."""
+    handler = partial(_respond, asyncio.Semaphore(1))
+    return OrganizerEndpoint(auth, rate_limits, handler, kind=OperationKind.FRAME)
