@@ -28,6 +28,7 @@ NOT_PARSABLE = {"query": "{"}
 NOT_VALID = {"query": "{ nothing }"}
 BAD_VARIABLES = {"query": "query ($id: ID!) { slot(id: $id) { id } }", "variables": {"id": None}}
 NEEDS_IDENTITY = {"query": "{ myBookings { nodes { id } } }"}
+MAX_BODY_BYTES = 64 * 1024
 
 
 @pytest.fixture
@@ -47,56 +48,125 @@ def error_code(response: httpx.Response) -> str:
     return str(body["errors"][0]["extensions"]["code"])
 
 
-@pytest.mark.parametrize(
-    ("accept", "media_type"),
-    [
-        ("*/*", JSON),
-        ("", JSON),
-        (GRAPHQL_JSON, GRAPHQL_JSON),
-        (f"{GRAPHQL_JSON}; charset=utf-8, {JSON}; charset=utf-8; q=0.9", GRAPHQL_JSON),
-        (f"{GRAPHQL_JSON};q=0.1, application/*", JSON),
-        (f"{JSON};q=0.2, application/*;q=0.5", GRAPHQL_JSON),
-        (f"text/event-stream;q=0.5, {JSON}", JSON),
-        (f"text/event-stream, {JSON}", JSON),
-        (f"text/event-stream, {GRAPHQL_JSON}", GRAPHQL_JSON),
-        ("text/event-stream, */*", JSON),
-        ("text/event-stream;q=0, */*;q=0.1", JSON),
-        ("text/html, */*;q=0.1", JSON),
-    ],
-)
-async def test_a_response_has_the_media_type_that_the_client_prefers(
-    http: httpx.AsyncClient, accept: str, media_type: str
+def sent(body: Any = QUERY, method: str = "POST", **headers: str | None) -> dict[str, Any]:
+    """Return a request without the headers that are None; a body that is not bytes is JSON."""
+    fields: dict[str, str | None] = {"content_type": JSON, **headers}
+    named = {name.replace("_", "-"): value for name, value in fields.items() if value is not None}
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return {"method": method, "headers": named, "content": content}
+
+
+def got(parameters: dict[str, str], **headers: str) -> dict[str, Any]:
+    """Return a GET with these parameters."""
+    return {"method": "GET", "params": parameters, "headers": GET_HEADERS | headers}
+
+
+TWO_OPERATIONS = "query A { __typename } query B { me { id } }"
+ALL_PARAMETERS = {
+    "query": "query A($on: Boolean!) { __typename @include(if: $on) } query B { me { id } }",
+    "variables": '{"on": true}',
+    "operationName": "A",
+    "extensions": "{}",
+}
+EXECUTED: list[tuple[str, dict[str, Any]]] = [
+    # the media type that the client prefers
+    (JSON, sent(accept="*/*")),
+    (JSON, sent(accept="")),
+    (GRAPHQL_JSON, sent(accept=GRAPHQL_JSON)),
+    (
+        GRAPHQL_JSON,
+        sent(accept=f"{GRAPHQL_JSON}; charset=utf-8, {JSON}; charset=utf-8; q=0.9"),
+    ),
+    (JSON, sent(accept=f"{GRAPHQL_JSON};q=0.1, application/*")),
+    (GRAPHQL_JSON, sent(accept=f"{JSON};q=0.2, application/*;q=0.5")),
+    (JSON, sent(accept=f"text/event-stream;q=0.5, {JSON}")),
+    (JSON, sent(accept=f"text/event-stream, {JSON}")),
+    (GRAPHQL_JSON, sent(accept=f"text/event-stream, {GRAPHQL_JSON}")),
+    (JSON, sent(accept="text/event-stream, */*")),
+    (JSON, sent(accept="text/event-stream;q=0, */*;q=0.1")),
+    (JSON, sent(accept="text/html, */*;q=0.1")),
+    # JSON in UTF-8, written in any way
+    (JSON, sent(content_type='Application/JSON ;Charset="UTF-8"')),
+    (JSON, sent(content_type="application/json; a=b; charset=utf-8")),
+    (JSON, sent(content_type="application/json; charset=utf8")),
+    (JSON, sent(content_type="application/json; charset='UTF_8'")),
+    (JSON, sent(content_type="application/json; charset=")),
+    # a query by GET; an empty parameter is not set
+    (GRAPHQL_JSON, got(ALL_PARAMETERS)),
+    (GRAPHQL_JSON, got({**QUERY, "variables": ""})),
+    (GRAPHQL_JSON, got({**QUERY, "extensions": ""})),
+    (GRAPHQL_JSON, got({**QUERY, "operationName": ""})),
+    # the name of one of several operations, and the largest body
+    (JSON, sent({"query": TWO_OPERATIONS, "operationName": "A"})),
+    (JSON, sent(json.dumps(QUERY).encode().ljust(MAX_BODY_BYTES))),
+]
+
+
+@pytest.mark.parametrize(("media_type", "request_"), EXECUTED)
+async def test_a_request_is_executed_and_has_the_media_type_that_the_client_prefers(
+    http: httpx.AsyncClient, media_type: str, request_: dict[str, Any]
 ) -> None:
-    response = await http.post("/graphql", json=QUERY, headers={"Accept": accept})
-    assert response.status_code == 200
-    assert response.headers["content-type"] == media_type
+    response = await http.request(url="/graphql", **request_)
+    assert (response.status_code, response.headers["content-type"]) == (200, media_type)
     assert response.json() == RESULT
 
 
-@pytest.mark.parametrize("accept", ["text/html", "image/*", f"{JSON};q=0", f"{JSON};q=nan"])
-async def test_a_client_that_accepts_none_of_the_media_types_gets_406(
-    http: httpx.AsyncClient, accept: str
-) -> None:
-    response = await http.post("/graphql", json=QUERY, headers={"Accept": accept})
-    assert response.status_code == 406
-    assert error_code(response) == "BAD_USER_INPUT"
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (NOT_PARSABLE, "GRAPHQL_PARSE_FAILED"),
-        (NOT_VALID, "GRAPHQL_VALIDATION_FAILED"),
-        (BAD_VARIABLES, "BAD_USER_INPUT"),
-    ],
+BAD, TOKEN_IN_ADDRESS = "BAD_USER_INPUT", (400, "BAD_USER_INPUT", "Authorization")
+OTHER_CONTENT_TYPES = (
+    *(None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b"),
+    *("application/graphql", "application/json; charset=utf-16", "application/graphql+json"),
+    *("application/json; charset=latin1", "text/plain; application/json"),
+    "application/json, text/plain",
 )
-@pytest.mark.parametrize(("accept", "status"), [(GRAPHQL_JSON, 400), (JSON, 200)])
-async def test_a_request_that_is_not_executed_gets_400_or_200_by_its_media_type(
-    http: httpx.AsyncClient, body: dict[str, Any], code: str, accept: str, status: int
+TOKENS = (
+    {"access_token": "x"},
+    {"authToken": "x"},
+    {"Authorization": "Bearer x"},
+    {"key": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.x"},
+)
+# The status, the code and a word of the message.
+REFUSED: list[tuple[tuple[int, str, str], dict[str, Any]]] = [
+    *(
+        ((406, BAD, "The response can be"), sent(accept=each))
+        for each in ("text/html", "image/*", f"{JSON};q=0", f"{JSON};q=nan")
+    ),
+    # not executed: 400 or 200 by the media type
+    *(
+        ((status, code, ""), sent(body, accept=accept))
+        for accept, status in ((GRAPHQL_JSON, 400), (JSON, 200))
+        for body, code in (
+            (NOT_PARSABLE, "GRAPHQL_PARSE_FAILED"),
+            (NOT_VALID, "GRAPHQL_VALIDATION_FAILED"),
+            (BAD_VARIABLES, BAD),
+        )
+    ),
+    ((400, BAD, ""), sent({"query": TWO_OPERATIONS}, accept=GRAPHQL_JSON)),
+    ((400, BAD, "Batches"), sent([QUERY, QUERY])),
+    ((405, BAD, ""), got({"query": "mutation { logout }"})),
+    *(((405, BAD, ""), sent(method=each)) for each in ("PUT", "DELETE", "PATCH", "OPTIONS")),
+    *(((415, BAD, ""), sent(content_type=each)) for each in OTHER_CONTENT_TYPES),
+    ((415, BAD, ""), sent(b"{", content_type=None, accept=GRAPHQL_JSON)),
+    ((415, BAD, ""), sent(b"{", content_type=None, accept=JSON)),
+    ((415, BAD, ""), sent(gzip.compress(json.dumps(QUERY).encode()), content_encoding="gzip")),
+    ((413, "LIMIT_EXCEEDED", ""), sent(json.dumps(QUERY).encode().ljust(MAX_BODY_BYTES + 1))),
+    *((TOKEN_IN_ADDRESS, sent() | {"params": each}) for each in TOKENS),
+    *((TOKEN_IN_ADDRESS, got(QUERY | each)) for each in TOKENS),
+]
+
+
+@pytest.mark.parametrize(("refusal", "request_"), REFUSED)
+async def test_a_refused_request_gets_its_status_and_code_in_the_media_type_of_the_client(
+    http: httpx.AsyncClient, refusal: tuple[int, str, str], request_: dict[str, Any]
 ) -> None:
-    response = await http.post("/graphql", json=body, headers={"Accept": accept})
-    assert (response.status_code, response.headers["content-type"]) == (status, accept)
-    assert error_code(response) == code
+    status, code, word = refusal
+    response = await http.request(url="/graphql", **request_)
+    assert (response.status_code, error_code(response)) == (status, code)
+    assert word in response.json()["errors"][0]["message"]
+    if (accept := request_["headers"].get("accept")) in (JSON, GRAPHQL_JSON):
+        assert response.headers["content-type"] == accept
+    if status == 405:
+        allowed = "POST" if request_["method"] == "GET" else "GET, POST"
+        assert response.headers["allow"] == allowed
 
 
 @pytest.mark.parametrize("accept", [GRAPHQL_JSON, JSON])
@@ -111,23 +181,6 @@ async def test_an_executed_request_gets_200_even_if_a_field_fails(
     assert body["errors"][0]["path"] == ["myBookings"]
 
 
-async def test_a_query_may_be_sent_by_get(http: httpx.AsyncClient) -> None:
-    parameters = {
-        "query": "query A($on: Boolean!) { __typename @include(if: $on) } query B { me { id } }",
-        "variables": '{"on": true}',
-        "operationName": "A",
-        "extensions": "{}",
-    }
-    response = await http.get("/graphql", params=parameters, headers=GET_HEADERS)
-    assert response.json() == RESULT
-
-
-@pytest.mark.parametrize("name", ["variables", "extensions", "operationName"])
-async def test_an_empty_parameter_of_a_get_is_not_set(http: httpx.AsyncClient, name: str) -> None:
-    response = await http.get("/graphql", params={**QUERY, name: ""}, headers=GET_HEADERS)
-    assert (response.status_code, response.json()) == (200, RESULT)
-
-
 async def test_the_path_may_end_with_a_slash(http: httpx.AsyncClient) -> None:
     responses = [
         await http.post("/graphql/", json=QUERY),
@@ -138,98 +191,18 @@ async def test_the_path_may_end_with_a_slash(http: httpx.AsyncClient) -> None:
     assert json.dumps(RESULT, separators=(",", ":")) in responses[2].text
 
 
-@pytest.mark.parametrize(
-    "parameter",
-    [
-        {"access_token": "x"},
-        {"authToken": "x"},
-        {"Authorization": "Bearer x"},
-        {"key": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.x"},
-    ],
-)
-async def test_a_token_in_the_address_is_not_ignored(
-    http: httpx.AsyncClient, parameter: dict[str, str]
-) -> None:
-    for response in (
-        await http.post("/graphql", params=parameter, json=QUERY),
-        await http.get("/graphql", params=QUERY | parameter, headers=GET_HEADERS),
-    ):
-        assert response.status_code == 400
-        assert "Authorization" in response.json()["errors"][0]["message"]
-
-
-async def test_a_mutation_by_get_gets_405(http: httpx.AsyncClient) -> None:
-    mutation = {"query": "mutation { logout }"}
-    response = await http.get("/graphql", params=mutation, headers=GET_HEADERS)
-    assert (response.status_code, response.headers["allow"]) == (405, "POST")
-    assert error_code(response) == "BAD_USER_INPUT"
-
-
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
-async def test_other_methods_get_405_with_the_allowed_ones(
-    http: httpx.AsyncClient, method: str
-) -> None:
-    response = await http.request(method, "/graphql", json=QUERY)
-    assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
-    assert error_code(response) == "BAD_USER_INPUT"
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b",
-     "application/graphql", "application/json; charset=utf-16", "application/json; charset=latin1",
-     "application/graphql+json", "text/plain; application/json", "application/json, text/plain"],
-)  # fmt: skip
-async def test_another_content_type_gets_415(http: httpx.AsyncClient, content_type: str) -> None:
-    headers = {"Content-Type": content_type} if content_type else {}
-    response = await http.post("/graphql", content=json.dumps(QUERY), headers=headers)
-    assert response.status_code == 415
-    assert error_code(response) == "BAD_USER_INPUT"
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    [
-        "application/json",
-        'Application/JSON ;Charset="UTF-8"',
-        "application/json; a=b; charset=utf-8",
-        "application/json; charset=utf8",
-        "application/json; charset='UTF_8'",
-        "application/json; charset=",
-    ],
-)
-async def test_the_content_type_of_json_in_utf_8_may_be_written_in_any_way(
-    http: httpx.AsyncClient, content_type: str
-) -> None:
-    headers = {"Content-Type": content_type}
-    response = await http.post("/graphql", content=json.dumps(QUERY), headers=headers)
-    assert response.json() == RESULT
-
-
-async def test_a_compressed_body_gets_415(http: httpx.AsyncClient) -> None:
-    headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
-    body = gzip.compress(json.dumps(QUERY).encode())
-    response = await http.post("/graphql", content=body, headers=headers)
-    assert response.status_code == 415
-    assert error_code(response) == "BAD_USER_INPUT"
-
-
-async def test_a_content_length_that_is_too_large_gets_413_at_once(app: AppProcess) -> None:
-    head = "POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+async def test_a_body_that_is_too_large_gets_413_at_once_or_in_chunks(app: AppProcess) -> None:
+    head = b"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    large = b"%x\r\n%s\r\n0\r\n\r\n" % (MAX_BODY_BYTES + 1, bytes(MAX_BODY_BYTES + 1))
     url = httpx.URL(app.url)
-    reader, writer = await asyncio.open_connection(url.host, url.port)
-    with closing(writer):
-        writer.write(f"{head}Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n".encode())
-        assert (await reader.readline()).split()[1] == b"413"
-
-
-@pytest.mark.parametrize("accept", [GRAPHQL_JSON, JSON])
-async def test_an_early_rejection_has_the_media_type_that_the_client_prefers(
-    http: httpx.AsyncClient, accept: str
-) -> None:
-    response = await http.post("/graphql", content=b"{", headers={"Accept": accept})
-    assert (response.status_code, response.headers["content-type"]) == (415, accept)
-    assert error_code(response) == "BAD_USER_INPUT"
+    for rest in (
+        b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % (MAX_BODY_BYTES + 1),
+        b"Transfer-Encoding: chunked\r\n\r\n" + large,
+    ):
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        with closing(writer):
+            writer.write(head + rest)
+            assert (await reader.readline()).split()[1] == b"413"
 
 
 SECRET_WORD = "hunter2hunter2"
@@ -259,39 +232,6 @@ async def test_errors_do_not_repeat_the_values_of_the_request(
         response = await http.post("/graphql", json=body)
         assert error_code(response) in ("BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED")
         assert SECRET_WORD not in response.text
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_of_more_than_64_kib_gets_413(http: httpx.AsyncClient, chunked: bool) -> None:
-    body = json.dumps(QUERY).encode().ljust(64 * 1024 + 1)
-
-    async def chunks() -> AsyncIterator[bytes]:
-        yield body[:60_000]
-        yield body[60_000:]
-
-    headers = {"Content-Type": JSON}
-    content = chunks() if chunked else body
-    response = await http.post("/graphql", content=content, headers=headers)
-    assert response.status_code == 413
-    assert error_code(response) == "LIMIT_EXCEEDED"
-    largest = await http.post("/graphql", content=body[:-1], headers=headers)
-    assert largest.json() == RESULT
-
-
-async def test_a_batch_gets_400(http: httpx.AsyncClient) -> None:
-    response = await http.post("/graphql", json=[QUERY, QUERY])
-    assert response.status_code == 400
-    assert error_code(response) == "BAD_USER_INPUT"
-    assert "Batches" in response.json()["errors"][0]["message"]
-
-
-async def test_a_document_of_several_operations_needs_a_name(http: httpx.AsyncClient) -> None:
-    two_operations = "query A { __typename } query B { me { id } }"
-    assert (
-        error_code(await http.post("/graphql", json={"query": two_operations})) == "BAD_USER_INPUT"
-    )
-    named = await http.post("/graphql", json={"query": two_operations, "operationName": "A"})
-    assert named.json() == RESULT
 
 
 async def test_only_development_serves_graphiql_to_browsers(
