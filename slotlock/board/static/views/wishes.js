@@ -4,7 +4,7 @@ import { say, signInFirst } from "../page.js";
 import { codeOf, me, onSession, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
-import { opening } from "../slotstate.js";
+import { isForMe, opening } from "../slotstate.js";
 import { readAll } from "../store.js";
 import { errorText, number, ordinal, problemTexts, schoolZone, shortMomentOf, t } from "../text.js";
 
@@ -200,7 +200,7 @@ export function openWishes(campaignId) {
   }
 
   function collecting() {
-    const others = (slots ?? []).filter((slot) => !ranked.includes(slot.id) && slot.title.toLocaleLowerCase().includes(text));
+    const others = (slots ?? []).filter((slot) => !ranked.includes(slot.id) && isForMe(null, slot) && slot.title.toLocaleLowerCase().includes(text));
     return [
       h("p", null, t("wishes.help", { time: opening(Date.parse(data.draw.wishesUntil), schoolZone) })),
       choice(),
@@ -230,7 +230,7 @@ export function openWishes(campaignId) {
     if (outcome.result === "FULL") return outcome.lastNumberServed ? t("wishes.FULL", { number: number(outcome.lastNumberServed) }) : t("wishes.fullBefore");
     if (outcome.result === "TIME_CONFLICT" && outcome.conflict) return t("wishes.conflictWith", { title: outcome.conflict.title });
     if (outcome.result === "LIMIT" && outcome.conflict) return t("wishes.oneOf", { title: outcome.conflict.title });
-    if (outcome.result === "NOT_ELIGIBLE") return t(`wishes.${notEligible}`, {}, t("wishes.NOT_ELIGIBLE"));
+    if (outcome.result === "NOT_ELIGIBLE") return t(`wishes.${notEligible}`, {}, t(notEligible ? "wishes.NOT_ELIGIBLE" : "refusal.NOT_ELIGIBLE"));
     if (outcome.result === "GROUP_FULL") return t("wishes.GROUP_FULL", { group: outcome.group ?? "" });
     return t(`wishes.${outcome.result}`);
   }
