@@ -41,6 +41,7 @@ COURSE_FIELDS: dict[str, str | bool] = {
     "location": "Courtyard",
     "meetingUrl": "https://meet.example/chess",
     "capacity": "9",
+    "onlyForGroups": "7b, 7a;8*",
     "kind": "OTHER",
     "holdMinutes": "7",
     "holdCooldownMinutes": "4",
@@ -61,6 +62,7 @@ SENT_COURSE = {
     "location": "Courtyard",
     "meetingUrl": "https://meet.example/chess",
     "capacity": 9,
+    "onlyForGroups": ["7b", "7a", "8*"],
     "kind": "OTHER",
     "holdMinutes": 7,
     "holdCooldownMinutes": 4,
@@ -77,6 +79,7 @@ CHANGED_COURSE: dict[str, tuple[str | bool, object]] = {
     "location": ("", None),
     "meetingUrl": ("", None),
     "capacity": ("8", 8),
+    "onlyForGroups": ("", []),
     "kind": ("COURSE", "COURSE"),
     "holdMinutes": ("6", 6),
     "holdCooldownMinutes": ("0", 0),
@@ -257,6 +260,23 @@ async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typ
         "eligibleGroups": [["Class 7", "Class 9c"]],
         "groupLimits": [{"group": "Class 8*"}],
     }
+
+
+async def test_a_course_is_for_classes_that_are_chosen_with_their_counts(board: Board) -> None:
+    course, mia = await board.course(), await board.student("Mia")
+    await board.vouch_for(mia)
+    groups = {"userId": await mia.fetch_user_id(), "groups": ["Class 9b"]}
+    await board.organizer.execute(SET_GROUPS, input=groups)
+    page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await page.get_by_label("Class 9b · 1").check()
+    await page.locator("[name=onlyForGroups]").fill("Class 9b, Class 10")
+    await page.locator("[name=capacity]").focus()
+    await shown(page, "Class 10: nobody.").wait_for()
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await shown(page, "Only for Class 10, Class 9b").wait_for()
+    await page.goto(f"/board#/plan/{course.campaign_id}")
+    await shown(page, "Only for Class 10, Class 9b").wait_for()
+    await shown(page, "Class 10: nobody has this group.").wait_for()
 
 
 async def test_a_form_sends_each_field_of_a_course_and_then_only_those_that_change(

@@ -14,6 +14,7 @@ from slotlock.api.board.modules import merged_modules
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.graphql.core.errors import ErrorCode
+from slotlock.graphql.limits.complexity import exceeded_limit
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.board.sources import (
     CODES,
@@ -65,8 +66,9 @@ FORBIDDEN = re.compile(
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_operation_fits_the_schema(name: str) -> None:
+def test_every_operation_fits_the_schema_and_its_limits(name: str) -> None:
     assert [error.message for error in validate(executable_schema, OPERATIONS[name])] == []
+    assert exceeded_limit(executable_schema, OPERATIONS[name]) is None
 
 
 def test_every_operation_is_used_and_every_used_one_exists() -> None:

@@ -57,7 +57,7 @@ class ProblemCode(Enum):
     RECENTLY_MAILED = "The user got an invitation by mail within the last day."
 
     # Groups and campaigns
-    TOO_MANY_GROUPS = "A user can have at most {maximum} groups."
+    TOO_MANY_GROUPS = "At most {maximum} groups are possible."
     GROUP_BLANK = "The name of a group cannot be blank."
     GROUP_SEPARATOR = "The name of a group cannot contain a comma, a semicolon or a star (*)."
     TOO_MANY_GROUP_SETS = "A campaign can have at most {maximum} sets of groups."

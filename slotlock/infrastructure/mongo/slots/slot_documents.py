@@ -6,8 +6,8 @@
      foldedRevision, listedRevision, cancellation?: {at, by}, campaign?: terms, groupLimits?,
      meetings?: [{start, end}],
      resource?: str | [str], admission?, revision?, revisedAt?, series?, nextDeadline?,
-     holdCooldownMinutes?, reminderMinutes?, endedHolds?: [{user, at}], schemaVersion,
-     bookings: [booking], waitlist: [{id, user, since, groups?, waitlistedBy?}]}
+     holdCooldownMinutes?, reminderMinutes?, onlyForGroups?: [str], endedHolds?: [{user, at}],
+     schemaVersion, bookings: [booking], waitlist: [{id, user, since, groups?, waitlistedBy?}]}
 
 A fact with a default is stored where it has another value. Older versions stored all, some as null.
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
@@ -286,6 +286,7 @@ FROM_STORED: dict[str, Callable[[Any], Any]] = {
     "cancellation": _to_cancellation,
     "terms": to_terms,
     "group_limits": to_group_limits,
+    "only_for_groups": tuple,
     "meetings": _to_meetings,
     "series_id": _to_series_id,
     "resource": lambda resource: resource[0] if isinstance(resource, list) else resource,
@@ -296,6 +297,7 @@ _TO_STORED: dict[str, Callable[[Any], Any]] = {
     "cancellation": _cancellation_to_subdocument,
     "terms": terms_to_document,
     "group_limits": group_limits_to_documents,
+    "only_for_groups": list,
     "meetings": _meetings_to_subdocuments,
     "several_resources": list,
     "series_id": ObjectId,
