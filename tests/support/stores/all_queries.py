@@ -686,3 +686,4 @@ async def run_all_queries(database: Database) -> None:
     await run_privacy_queries(database)
     await repositories.site_values.update({"name": "School"}, ADA, utc_now())
     await repositories.site_values.find()
+    await repositories.site_values.find_logo()
