@@ -157,7 +157,7 @@ async def test_a_weekly_course_says_its_days_and_the_limits_of_ones_group(board:
 async def test_a_course_for_some_classes_says_so_to_others_and_is_not_for_them(
     board: Board, opens_in_s: float
 ) -> None:
-    course = await board.course(opens_in_s=opens_in_s, onlyForGroups=["9a", "10*"])
+    course = await board.course(opens_in_s=opens_in_s, onlyForGroups=["9a", "10*"], number="R-2")
     mia, tom = await board.student("Mia"), await board.student("Tom")
     for student, group in ((mia, "8a"), (tom, "10b")):
         await board.vouch_for(student)
@@ -165,6 +165,7 @@ async def test_a_course_for_some_classes_says_so_to_others_and_is_not_for_them(
     page = await board.visit(mia, course)
     await page.set_viewport_size({"width": 360, "height": 800})
     await expect(course.row(page, "closed")).to_contain_text("Only for 10…, 9a")
+    await expect(course.row(page, "closed")).to_contain_text("No. R-2 · Room 1")
     await page.get_by_label("For me").check()
     await shown(page, "No course found.").wait_for()
     await page.goto(f"/board#/slot/{course.slot_id}")

@@ -36,6 +36,7 @@ PLACE_OF_SLOT = "query($id: ID!) { slot(id: $id) { startTime location capacity }
 SET_GROUPS = "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }"
 COURSE_FIELDS: dict[str, str | bool] = {
     "title": "Chess club",
+    "number": "R-2",
     "description": "Bring a *board*.",
     "timeZone": "Europe/Berlin",
     "location": "Courtyard",
@@ -57,6 +58,7 @@ COURSE_FIELDS: dict[str, str | bool] = {
 # What the API gets of it: in minutes.
 SENT_COURSE = {
     "title": "Chess club",
+    "number": "R-2",
     "description": "Bring a *board*.",
     "timeZone": "Europe/Berlin",
     "location": "Courtyard",
@@ -75,6 +77,7 @@ SENT_COURSE = {
 # What is entered of a course that exists, and what the API gets of that.
 CHANGED_COURSE: dict[str, tuple[str | bool, object]] = {
     "title": ("Go", "Go"),
+    "number": ("", None),
     "description": ("", None),
     "location": ("", None),
     "meetingUrl": ("", None),

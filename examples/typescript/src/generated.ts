@@ -99,6 +99,8 @@ export type CreateSlotInput = {
   meetingUrl?: string | null | undefined;
   /** The groups that the slot is for, at most 20, of those that may take part in its campaign; empty for all of them. `class:*` is each group whose name begins so. */
   onlyForGroups?: Array<string>;
+  /** The number of the slot, at most 40 characters, which no other slot of its campaign has; cancelled ones do not count. Several slots of a series get none. */
+  number?: string | null | undefined;
   /** How many minutes before the start a mail reminds all who have a place, at most 20160; 0 for none, null for the setting of the campaign. */
   reminderMinutes?: number | null | undefined;
   /** The name of an existing resource that the slot occupies, such as a room. Published slots with the same resource cannot overlap. */

@@ -43,6 +43,7 @@ MAX_HOLD_MINUTES = 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_CHOICE_GROUP_LENGTH = 100
 MAX_ONLY_FOR_GROUPS = 20
+MAX_NUMBER_LENGTH = 40
 # What browsers and servers commonly take. A link to a meeting of Teams has 240 characters.
 MAX_LINK_LENGTH = 2000
 MINUTES_PER_DAY = 24 * 60
@@ -149,6 +150,12 @@ class SlotSettings:
         shown="The groups that the slot is for, of those that may take part in its campaign; "
         "empty if it is for all of them. `class:*` is each group whose name begins so.",
     )
+    number: str | None = fact(
+        Line(MAX_NUMBER_LENGTH),
+        default=None,
+        shown="The number of the slot, which no other slot of its campaign has; cancelled ones "
+        "do not count.",
+    )
 
 
 @partial_value_object
@@ -219,6 +226,11 @@ class Slot(SlotSettings):
     def resources(self) -> tuple[str, ...]:
         """The names of all resources of the slot."""
         return self.several_resources or (() if self.resource is None else (self.resource,))
+
+    @property
+    def numbered_title(self) -> str:
+        """The title, after the number if there is one."""
+        return f"{self.number} {self.title}" if self.number else self.title
 
     @property
     def place(self) -> str | None:

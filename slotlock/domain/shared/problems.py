@@ -14,6 +14,8 @@ class ProblemCode(Enum):
     NAME_MISSING = "Please enter a name."
     TITLE_MISSING = "A slot needs a title."
     NAME_TAKEN = "This name is used already."
+    NUMBER_TAKEN = "Another slot of the campaign has this number."
+    NUMBER_OF_ONE_SLOT = "A number is for one slot, not for several of a series."
     TOO_LONG = "Please use at most {maximum} characters."
     CONTROL_CHARACTERS = "Control characters are not allowed."
     NOT_ONE_LINE = "Line breaks and control characters are not allowed."

@@ -155,7 +155,7 @@ def _with_new_times(slot: Slot, changes: SlotPatch) -> Slot | InvalidInput:
 def _calendar_fields(slot: Slot) -> tuple[object, ...]:
     """Return the fields that calendars show; the description is no part of the slot."""
     times = (slot.time_zone, slot.all_meetings)
-    return slot.title, slot.location, slot.resources, slot.meeting_url, *times
+    return slot.numbered_title, slot.location, slot.resources, slot.meeting_url, *times
 
 
 def publish(state: SlotState) -> Decision[EditSlotOutcome]:

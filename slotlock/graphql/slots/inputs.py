@@ -93,6 +93,10 @@ HOLD_COOLDOWN_DESCRIPTION = (
     "How many minutes a user whose hold ended without a confirmation cannot hold a place in the "
     "slot again, 0 to 10080. A booking without a hold is not affected."
 )
+NUMBER_DESCRIPTION = (
+    "The number of the slot, at most 40 characters, which no other slot of its campaign has; "
+    "cancelled ones do not count. Several slots of a series get none."
+)
 REMINDER_DESCRIPTION = (
     "How many minutes before the start a mail reminds all who have a place, at most 20160; 0 for "
     "none, null for the setting of the campaign."
@@ -190,6 +194,7 @@ class CreateSlotInput:
         default_factory=list, description=GROUP_LIMITS_DESCRIPTION
     )
     only_for_groups: tuple[str, ...] = field(default=(), description=ONLY_FOR_GROUPS_DESCRIPTION)
+    number: str | None = field(default=None, description=NUMBER_DESCRIPTION)
     resource: str | None = field(
         default=None,
         description="The name of an existing resource that the slot occupies, such as a room. "
@@ -280,6 +285,7 @@ class UpdateSlotInput:
     only_for_groups: tuple[str, ...] | None = field(
         default=UNSET, description=ONLY_FOR_GROUPS_DESCRIPTION
     )
+    number: str | None = field(default=UNSET, description=NUMBER_DESCRIPTION)
     resource: str | None = field(
         default=UNSET,
         description="The name of an existing resource that the slot occupies, instead of all that "

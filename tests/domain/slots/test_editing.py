@@ -135,6 +135,7 @@ def test_links_to_a_meeting_are_stored_as_they_are(link: str) -> None:
     [
         build_patch(title="Judo"),
         build_patch(resource="Room 5"),
+        build_patch(number="R-2"),
         build_patch(meeting_url=TEAMS_LINK),
         build_patch(description="New"),
     ],

@@ -248,7 +248,7 @@ export function openSlots(part) {
   /** @param {any} slot */
   function isShown(slot) {
     const isOwn = slot.myBooking || slot.myWaitlistEntry || slot.cancelledForMe || deciding.has(slot.id);
-    if (filters.text && !`${slot.title} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
+    if (filters.text && !`${slot.title} ${slot.number ?? ""} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
     if (isOwn) return true;
     if (filters.forMe && !isForMe(campaign, slot)) return false;
     if (filters.forMe && slot.myEligibility?.refusal && !["NOT_YET_OPEN", "SLOT_FULL", "TIME_CONFLICT"].includes(slot.myEligibility.refusal.code)) return false;

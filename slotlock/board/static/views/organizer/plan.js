@@ -76,7 +76,8 @@ export function openPlan(part) {
 
   /** Return the form of the address, with what was typed there before. */
   async function formOfAddress() {
-    const copied = copiedId ? (await run("course", { id: copiedId })).slot : null;
+    const original = copiedId ? (await run("course", { id: copiedId })).slot : null;
+    const copied = original && { ...original, number: null };
     const opened = panel === "settings" ? campaignForm(campaign, zone())
       : panel === "copy" ? copyForm(campaign)
       : slotForm(copied, copied?.timeZone ?? zone(), copied ? null : tab.read(before, (values) => values));

@@ -18,6 +18,8 @@ const USUAL_MINUTES = 90;
 /** @type {import("./form.js").Field[]} */
 const SLOT_FIELDS = [
   { name: "title", required: true, maxlength: 200 },
+  // Several dates of a series have none.
+  { name: "number", maxlength: 40, read: (form, { name }) => (form.values.form === "series" ? null : form.text(name)) },
   { name: "description", tag: "textarea", rows: 4, help: "campaignForm.descriptionHelp" },
   { name: "timeZone", default: "UTC", list: "zones", autocomplete: "off", onset: () => null, read: readZone },
   { name: "location", maxlength: 200 },
@@ -45,7 +47,7 @@ const SLOT_FIELDS = [
 ];
 
 /** What is of one course alone, so that the next one does not begin with it. */
-const OWN = ["title", "description", "location", "meetingUrl", "teachers", "resources", "choiceGroup", "onlyForGroups"];
+const OWN = ["title", "description", "location", "meetingUrl", "teachers", "resources", "choiceGroup", "onlyForGroups", "number"];
 
 /**
  * Return the form of a slot, or of a new one, which begins with the values of the one before: courses of a term differ in little.
@@ -79,7 +81,7 @@ export function slotFields(form, slot) {
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
     slot?.seriesId && form.select("scope", scopes()),
-    form.show("title", "description", "teachers", ["resources", "location"]),
+    form.show("title", values.form !== "series" && "number", "description", "teachers", ["resources", "location"]),
     !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
     (isOver(form) || values.allowPast) && form.check("allowPast"),
