@@ -7,7 +7,7 @@ import { hideNews, newestNews, newsPanel } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
 import { invitations, others } from "./people.js";
 import { showScheme } from "./scheme.js";
-import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
+import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
 import { openCampaigns } from "./views/campaigns.js";
 import { openInvitation, openReset } from "./views/invitation.js";
@@ -90,7 +90,7 @@ function addressed() {
 
 /** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
 async function load(name) {
-  if (Object.hasOwn(LATER, name)) return LATER[name]();
+  if (Object.hasOwn(LATER, name)) return (await Promise.all([LATER[name](), loadLaterTexts()]))[0];
   if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : openCampaigns;
   const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
   return views[name];
@@ -157,7 +157,7 @@ async function missing(error) {
 function loadTogether() {
   if (hasTogether || !(others().length || invitations().length)) return;
   hasTogether = true;
-  import("./together.js").then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
+  loadLaterTexts().then(() => import("./together.js")).then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
 }
 let hasTogether = false;
 
