@@ -5,7 +5,7 @@ import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSessi
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { hideNews, newestNews, newsPanel } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
-import { invitations, others } from "./people.js";
+import { invitations, others, shows } from "./people.js";
 import { showScheme } from "./scheme.js";
 import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
@@ -153,17 +153,18 @@ async function missing(error) {
   return () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] });
 }
 
-/** Load once what shows teams, for who is in one or is invited. */
+/** Load once what shows teams and several places. */
 function loadTogether() {
-  if (hasTogether || !(others().length || invitations().length)) return;
+  if (hasTogether) return;
   hasTogether = true;
   loadLaterTexts().then(() => import("./together.js")).then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
 }
 let hasTogether = false;
+shows.load = loadTogether;
 
 function drawPage() {
   if (!view || !hasTexts) return;
-  loadTogether();
+  if (others().length || invitations().length) loadTogether();
   const focused = document.activeElement;
   const places = ancestors(focused);
   document.title = [newestNews(), view.title(), site.name].filter(Boolean).join(" · ");
