@@ -2,7 +2,8 @@
 
 Their address has the hash of all of them. Only the page itself, which names that address, is asked
 for again. The messages and the ids of documents become modules, so that the page needs no further
-requests. Those that only organizers need are modules of their own, which load with their views.
+requests. Those that only organizers need are modules of their own, which load with their views, and
+so are the messages that only the modules need which load later.
 A process compresses each file when it is asked for, in a thread.
 """
 
@@ -14,7 +15,7 @@ import logging
 import re
 from base64 import b64encode
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -295,34 +296,33 @@ def board_files() -> dict[str, bytes]:
     values: dict[str, dict[str, object]] = {"documents.js": {name: hash_ for _, name, hash_ in ids}}
     for path in sorted((BOARD_DIR / "messages").glob("*.json")):
         values[f"messages/{path.stem}.js"] = json.loads(path.read_text())
-    used, beginnings = _used_by_members(files)
     formal = json.loads((BOARD_DIR / "formal/de.json").read_text())
     files["messages/de-formal.js"] = _module("messages", formal)
+    shared = [name for name in files if is_module(name) and not name.startswith(FOR_ORGANIZERS)]
+    in_any = _used_in(files[each] for each in shared)
+    in_first = _used_in(files[each] for each in shared if each not in ALONE)
     for name, all_values in values.items():
-        of_members = {
-            key: value
-            for key, value in all_values.items()
-            if key in used or key.startswith(beginnings)
-        }
+        exported, _, file = name.removesuffix(".js").partition("/")
+        of_members = {key: value for key, value in all_values.items() if in_any(key)}
         others = {key: value for key, value in all_values.items() if key not in of_members}
-        exported = name.partition("/")[0].removesuffix(".js")
-        files[name] = _module(exported, of_members)
         files[f"{FOR_ORGANIZERS}/{name}"] = _module(exported, others)
+        if file:
+            later = {key: value for key, value in of_members.items() if not in_first(key)}
+            of_members = {key: value for key, value in of_members.items() if key not in later}
+            files[f"{exported}/later/{file}.js"] = _module(exported, later)
+        files[name] = _module(exported, of_members)
     return files
 
 
-def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, ...]]:
-    """Return the names of operations and texts in the modules that organizers share with members.
+def _used_in(modules: Iterable[bytes]) -> Callable[[str], bool]:
+    """Return whether modules use the name of an operation or a text.
 
-    Of texts whose name a module puts together, such as `refusal.${code}`, it is the beginning.
+    Of texts whose name a module puts together, such as `refusal.${code}`, they have the beginning.
     """
-    text = "".join(
-        content.decode()
-        for name, content in files.items()
-        if name.endswith(".js") and not name.startswith(FOR_ORGANIZERS)
-    )
+    text = "".join(content.decode() for content in modules)
     names = set(re.findall(r'"([\w.]+)"', text))
-    return names, tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
+    beginnings = tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
+    return lambda key: key in names or key.startswith(beginnings)
 
 
 def _module(exported: str, value: object) -> bytes:

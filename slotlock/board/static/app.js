@@ -5,9 +5,9 @@ import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSessi
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { hideNews, newestNews, newsPanel } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
-import { invitations, others } from "./people.js";
+import { invitations, others, shows } from "./people.js";
 import { showScheme } from "./scheme.js";
-import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
+import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
 import { openCampaigns } from "./views/campaigns.js";
 import { openInvitation, openReset } from "./views/invitation.js";
@@ -95,7 +95,7 @@ function addressed() {
 
 /** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
 async function load(name) {
-  if (Object.hasOwn(LATER, name)) return LATER[name]();
+  if (Object.hasOwn(LATER, name)) return (await Promise.all([LATER[name](), loadLaterTexts()]))[0];
   if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : nowhere;
   const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
   return views[name];
@@ -158,17 +158,18 @@ async function missing(error) {
   return () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] });
 }
 
-/** Load once what shows teams, for who is in one or is invited. */
+/** Load once what shows teams and several places. */
 function loadTogether() {
-  if (hasTogether || !(others().length || invitations().length)) return;
+  if (hasTogether) return;
   hasTogether = true;
-  import("./together.js").then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
+  loadLaterTexts().then(() => import("./together.js")).then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
 }
 let hasTogether = false;
+shows.load = loadTogether;
 
 function drawPage() {
   if (!view || !hasTexts) return;
-  loadTogether();
+  if (others().length || invitations().length) loadTogether();
   const focused = document.activeElement;
   const places = ancestors(focused);
   document.title = [newestNews(), view.title(), site.name].filter(Boolean).join(" · ");

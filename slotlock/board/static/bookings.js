@@ -11,10 +11,12 @@ import { tellNews } from "./news.js";
 import { say } from "./page.js";
 import { notePlaces, placesFor } from "./people.js";
 import { tab } from "./storage.js";
-import { errorText, listOf, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, t, timeOf } from "./text.js";
+import { commas, errorText, listOf, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, t, timeOf } from "./text.js";
 
 const STORED_REQUESTS = "slotlock.pending";
 const POLL_MS = 5000;
+/** Under this name, several slots are booked at once. */
+export const SEVERAL = "several";
 /** How many seconds before its end a hold or an offer is spoken of, the last time first. */
 const SPOKEN_HOLD_S = [30, 120];
 const SPOKEN_OFFER_S = [120];
@@ -24,6 +26,7 @@ const SPOKEN_OFFER_S = [120];
  * @typedef {{position: number | null, isLost: boolean, ticketId?: string}} Deciding
  * @typedef {{refusal: any, at: number}} Refused
  * @typedef {import("./people.js").Person} Person
+ * @typedef {{slotId: string, title: string, person: Person}} Claim of a place
  */
 /** @type {Map<string, Deciding>} */
 export const deciding = new Map();
@@ -101,25 +104,35 @@ export function book(slot) {
  */
 export function bookFor(slot, people) {
   const { id, title } = slot;
-  refused.delete(id);
-  if (slot.admission !== "QUEUE_ONLY") return decide(id, { name: "bookSlots", key: newKey(), title, people });
-  for (const person of people) {
-    if (person.id === me?.id) book(slot);
-    else decide(placeOf(id, person.id), { name: "requestBooking", key: newKey(), title, people: [person] });
+  const claims = people.map((person) => ({ slotId: id, title, person }));
+  if (slot.admission !== "QUEUE_ONLY") return bookAll(id, claims);
+  for (const claim of claims) {
+    if (claim.person.id === me?.id) book(slot);
+    else decide(placeOf(id, claim.person.id), { name: "requestBooking", key: newKey(), title, claims: [claim] });
   }
 }
 
+/** Book or reserve several places, all of them or none. @param {string} at the slot, or SEVERAL @param {Claim[]} claims @param {boolean} [hold] */
+export function bookAll(at, claims, hold) {
+  return decide(at, { name: "bookSlots", key: newKey(), title: listOf([...new Set(claims.map((each) => each.title))]), claims, hold });
+}
+
+/** Book the dates of a series: all or none, or those that are free. @param {string} seriesId @param {string} title @param {string} mode */
+export function bookDates(seriesId, title, mode) {
+  return decide(seriesId, { name: "bookSeries", key: newKey(), title, mode });
+}
+
 /**
- * @typedef {{name: string, key: string, title: string, people?: Person[]}} Request
+ * @typedef {{name: string, key: string, title: string, claims?: Claim[], hold?: boolean, mode?: string}} Request
  * @param {string} at @param {Request} request
  */
 async function decide(at, request) {
-  const { name, key, title, people } = request;
+  const { name, key, title, claims, hold, mode } = request;
   const slotId = slotOf(at);
-  const own = { slotId, idempotencyKey: key, ...(name === "bookSlot" && { waitMs: 5000 }) };
-  const input = !people ? own
-    : name === "bookSlots" ? { claims: people.map(({ id }) => ({ slotId, userId: id })), idempotencyKey: key, waitMs: 5000 }
-      : { ...own, userId: people[0].id };
+  const patient = { idempotencyKey: key, ...(name !== "requestBooking" && { waitMs: 5000 }) };
+  const input = mode ? { ...patient, seriesId: at, mode }
+    : name === "bookSlots" ? { ...patient, hold, claims: claims?.map((each) => ({ slotId: each.slotId, userId: each.person.id })) }
+      : { ...patient, slotId, ...(claims && { userId: claims[0].person.id }) };
   const result = await sendForSlot(at, async (state) => {
     remember(at, request);
     const answer = (await run(name, { input }))[name];
@@ -129,24 +142,32 @@ async function decide(at, request) {
   if (!result) return;
   if (result.code === "QUEUE_ONLY" && name === "bookSlot") return decide(at, { ...request, name: "requestBooking" });
   remember(at, null);
-  if (people) return decided(at, title, people, result);
+  if (claims || mode) return decided(at, request, result);
   if (!result.booking) return refuse(at, title, result);
   changed(at, { myBooking: result.booking }, result.booking);
   say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }), at);
 }
 
-/** Show what came of a request for several people, or for another one. @param {string} at @param {string} title @param {Person[]} people @param {any} result */
-function decided(at, title, people, result) {
+/** Show what came of a request for several places, or for another person. @param {string} at @param {Request} request @param {any} result */
+function decided(at, { title, claims = [], hold }, result) {
   const bookings = result.bookings ?? (result.booking && [result.booking]);
-  if (!bookings) return refuse(at, title, { ...result, people });
-  const slotId = slotOf(at);
-  const places = people.map((person, index) => ({ id: bookings[index].id, person }));
-  const isOther = (/** @type {any} */ { person }) => person.id !== me?.id;
-  const before = placesFor(slotId).filter(({ person }) => !people.some((each) => each.id === person.id));
-  notePlaces(slotId, [...before, ...places.filter(isOther)]);
-  const own = bookings[people.findIndex(({ id }) => id === me?.id)];
-  changed(at, own ? { myBooking: own } : {}, own);
-  say(t("whom.booked", { title, names: listOf(people.map(({ name }) => name)) }), at);
+  // Some dates of a series may be booked, and others not.
+  if (result.refusals?.length !== 0 && !(bookings && claims.length)) refused.set(at, { refusal: { ...result, claims }, at: Date.now() });
+  if (!bookings) {
+    changed(at, {});
+    return say(`${title}: ${reason({ ...result, claims })}`, at);
+  }
+  for (const [index, booking] of bookings.entries()) {
+    const { slotId, person } = claims[index] ?? { slotId: booking.slot.id, person: me };
+    if (person.id === me?.id) changed(slotId, { myBooking: booking }, booking);
+    else notePlaces(slotId, [...placesFor(slotId).filter((each) => each.person.id !== person.id), { id: booking.id, person }]);
+  }
+  changed(at, {});
+  const names = [...new Set(claims.map(({ person }) => person.name))];
+  const isOwn = claims.every(({ person }) => person.id === me?.id);
+  if (!claims.length) say(t("series.booked", { count: bookings.length }), at);
+  else if (isOwn) say(t(hold ? "said.held" : "said.yours", { title }), at);
+  else say(t("whom.booked", { title, names: listOf(names) }), at);
 }
 
 /**
@@ -212,21 +233,29 @@ export function leaveQueue(at) {
 
 /** Return why something did not work, as a sentence. @param {any} result @returns {string} */
 export function reason(result) {
-  const { code, message, fields, limit, refusals, people } = result;
-  if (refusals && people) return sentences([
+  const { code, message, fields, limit, refusals, claims } = result;
+  if (refusals && claims?.length) return sentences([
     t("whom.none"),
-    ...refusals.map((/** @type {any} */ { claim, refusal }) => theirReason(people[claim], refusal)),
+    ...refusals.map((/** @type {any} */ each) => theirReason(claims[each.claim], each.refusal, claims)),
   ]);
-  if (people?.length === 1) return theirReason(people[0], result);
+  if (claims?.length === 1) return theirReason(claims[0], result, claims);
   if (fields?.length) return problemTexts(fields);
   const until = result.until && shortMomentOf(result.until, schoolZone);
   return t(`refusal.${code}`, { ...result, until, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));
 }
 
-/** Return why a person got no place, with the name. @param {Person} person @param {any} refusal */
-function theirReason({ id, name }, refusal) {
+/**
+ * Return why a claim got no place, with the name of its person, and of its course if there are several.
+ * @param {Claim} claim @param {any} refusal @param {Claim[]} all
+ */
+function theirReason({ slotId, title, person }, refusal, all) {
   const why = reason(refusal);
-  return t("whom.why", { name, why: id === me?.id ? why : t(`their.${refusal.code}`, {}, why) });
+  const isOwn = person.id === me?.id;
+  const isAlone = isOwn && all.every((each) => each.person.id === person.id);
+  const names = [all.some((each) => each.slotId !== slotId) ? title : "", isAlone ? "" : person.name];
+  const name = commas(names.filter(Boolean));
+  const said = isOwn && refusal.code !== "SLOT_FULL" ? why : t(`their.${refusal.code}`, {}, why);
+  return name ? t("whom.why", { name, why: said }) : said;
 }
 
 /**

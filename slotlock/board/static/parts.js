@@ -144,7 +144,7 @@ export function searchField(find) {
 
 /**
  * Return a box to check, or one of several to choose, with its label.
- * @param {string} kind @param {string} label @param {Record<string, any>} attributes @param {(isChecked: boolean) => void} set
+ * @param {string} kind @param {any} label @param {Record<string, any>} attributes @param {(isChecked: boolean) => void} set
  */
 export function checkbox(kind, label, attributes, set) {
   const onchange = (/** @type {any} */ event) => {

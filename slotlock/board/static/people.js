@@ -22,14 +22,20 @@ let persons = NOBODY;
  * What shows people, once it is loaded: below a slot, and invitations to teams; and what asks whether others still have their places.
  * @type {{
  *   below?: (slot: any, more: {isChoosing?: boolean, hasMe: boolean, isPage?: boolean}) => any,
- *   invited?: () => any,
- *   check?: (slotId: string) => void,
+ *   invited?: (onAnswer?: () => any) => any,
+ *   bar?: (slots: any[]) => any,
+ *   dates?: (slot: any) => any,
+ *   load: () => void,
+ *   check?: () => void,
  * }}
  */
-export const shows = {};
+export const shows = { load: () => {} };
 
-/** The slot in whose row somebody chooses for whom to book, and who is chosen otherwise than at first. @type {{openAt: string, toggled: Set<string>}} */
-export const whom = { openAt: "", toggled: new Set() };
+/**
+ * The slot in whose row somebody chooses for whom to book, who is chosen otherwise than at first, and the slots of a choice of several.
+ * @type {{openAt: string, toggled: Set<string>, several: Set<string> | null}}
+ */
+export const whom = { openAt: "", toggled: new Set(), several: null };
 
 /** Return who is in a team with this person. */
 export function others() {
@@ -39,6 +45,11 @@ export function others() {
 /** Return the open invitations to teams. */
 export function invitations() {
   return persons.invitations;
+}
+
+/** Return the places that were booked here for others, by slot. */
+export function allPlaces() {
+  return persons.places;
 }
 
 /** Return the places that were booked here for others. @param {string} slotId */
@@ -77,6 +88,7 @@ function beginPeople() {
   const kept = tab.read(STORED_PEOPLE, (it) => isUsable(it) && it);
   persons = kept ?? { ...NOBODY, user: me?.id };
   whom.openAt = "";
+  whom.several = null;
   readPeople(YOUNG_PEOPLE_MS);
 }
 onSession(beginPeople);

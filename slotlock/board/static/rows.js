@@ -37,6 +37,7 @@ export function slotRow(slot, context) {
       refused.get(slot.id)?.at,
       newRefusal(slot)?.at,
       others().length && signatureBelow(slot),
+      whom.several?.has(slot.id),
     ]),
     build: () => rowElement(slot, shown, context.isOfAnyDay),
   };

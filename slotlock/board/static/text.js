@@ -10,6 +10,8 @@ const STORED_LANGUAGE = "slotlock.language";
 /** @type {Record<string, any>} */
 let messages = {};
 let loaded = "";
+/** Whether the texts of views that load later are wanted, and those of the views for organizers. */
+let hasLater = false;
 let isOrganizing = false;
 /** The language of the page, one of LANGUAGES. */
 export let language = "en";
@@ -34,21 +36,34 @@ export async function loadTexts(locale) {
   await read();
 }
 
+/** @type {Promise<void> | null} */
+let loadingLater = null;
+/** Load the texts of the views that load later, too; again only if that failed. */
+export function loadLaterTexts() {
+  hasLater = true;
+  return (loadingLater ??= read().catch((error) => {
+    hasLater = false;
+    loadingLater = null;
+    throw error;
+  }));
+}
+
 /** Load the texts of the views for organizers, too. */
 export async function loadTextsOfOrganizers() {
-  isOrganizing = true;
+  hasLater = isOrganizing = true;
   await read();
 }
 
 async function read() {
-  const [wanted, all] = [language, isOrganizing];
-  const [own, more, formal] = await Promise.all([
+  const [wanted, later, all] = [language, hasLater, isOrganizing];
+  const found = await Promise.all([
     import(`./messages/${wanted}.js`),
+    later && import(`./messages/later/${wanted}.js`),
     all && import(`./views/organizer/messages/${wanted}.js`),
     wanted === "de" && site.formOfAddress === "FORMAL" && import(`./messages/${wanted}-formal.js`),
   ]);
-  if (wanted !== language || all !== isOrganizing) return read();
-  messages = { ...own.messages, ...more?.messages, ...formal?.messages };
+  if (wanted !== language || later !== hasLater || all !== isOrganizing) return read();
+  messages = Object.assign({}, ...found.map((each) => each && each.messages));
   document.documentElement.lang = wanted;
 }
 

@@ -1,12 +1,14 @@
 // @ts-check
-/** Teams on the board: for whom to book, which places others have, and invitations. */
-import { bookFor, book, deciding, leaveQueue, placeOf, reason, refused } from "./bookings.js";
+/** Several places at once: for whom to book, courses that are chosen together, the dates of a series, and invitations to teams. */
+import { SEVERAL, book, bookAll, bookDates, bookFor, deciding, leaveQueue, onChange, placeOf, reason, refused } from "./bookings.js";
+import { now } from "./clock.js";
 import { me, newKey, resultOf, run, sendUntilAnswered } from "./client.js";
 import { h, redraw } from "./kernel.js";
 import { say } from "./page.js";
-import { invitations, notePlaces, others, placesFor, readPeople, shows, whom } from "./people.js";
-import { askOnce, button, checkbox, icon, notice, whose } from "./parts.js";
-import { ordinal, t } from "./text.js";
+import { allPlaces, invitations, notePlaces, others, placesFor, readPeople, shows, whom } from "./people.js";
+import { askOnce, button, checkbox, hidden, icon, notice, section, whose } from "./parts.js";
+import { readAll } from "./store.js";
+import { ordinal, sentences, shortMomentOf, t } from "./text.js";
 
 /** In a larger team, nobody but oneself is chosen at first. */
 const BOTH = 2;
@@ -33,7 +35,7 @@ function below(slot, { isChoosing, hasMe, isPage }) {
   const failed = refused.get(slot.id)?.refusal;
   const content = [
     others().map((each) => stateOfOther(slot, each, isPage)),
-    failed?.people && notice("stop", "warning", reason(failed)),
+    failed?.claims && notice("stop", "warning", reason(failed)),
     isChoosing && choice(slot, hasMe),
   ].flat().filter(Boolean);
   if (!content.length) return null;
@@ -71,9 +73,20 @@ async function giveBack(slotId, { id, person }) {
   if (!result) return;
   const isDone = result.booking || result.code === "BOOKING_NOT_FOUND";
   if (isDone) notePlaces(slotId, placesFor(slotId).filter((each) => each.id !== id));
-  else refused.set(placeOf(slotId, person.id), { refusal: { ...result, people: [person] }, at: Date.now() });
+  else refused.set(placeOf(slotId, person.id), { refusal: { ...result, claims: [{ slotId, title: "", person }] }, at: Date.now() });
   say(isDone ? t("whom.gaveBack", person) : reason(result), slotId);
   redraw();
+}
+
+/** Return a box for each of these people. @param {Array<import("./people.js").Person>} people */
+function whomFields(people) {
+  const set = (/** @type {string} */ id) => () => void (whom.toggled.delete(id) || whom.toggled.add(id));
+  return h(
+    "fieldset",
+    { "data-key": "whom" },
+    h("legend", null, h("strong", null, t("whom.forWhom"))),
+    people.map(({ id, name }) => checkbox("check", id === me?.id ? t("whom.me") : name, { "data-key": id, checked: isChosen(id) }, set(id))),
+  );
 }
 
 /** Let somebody choose for whom to book. @param {any} slot @param {boolean} hasMe */
@@ -90,7 +103,6 @@ function choice(slot, hasMe) {
     if (isOnlyMe) book(slot);
     else bookFor(slot, chosen);
   };
-  const set = (/** @type {string} */ id) => () => void (whom.toggled.delete(id) || whom.toggled.add(id));
   const kind = isQueue ? "queue" : "book";
   const count = chosen.length;
   const label = !count ? t("action.bookFor")
@@ -98,29 +110,120 @@ function choice(slot, hasMe) {
     : count === 1 ? t(`whom.${kind}One`, chosen[0])
     : t(count === BOTH ? `whom.${kind}Both` : `whom.${kind}All`, { count });
   return [
-    h(
-      "fieldset",
-      { "data-key": "whom" },
-      h("legend", null, h("strong", null, t("whom.forWhom"))),
-      free.map(({ id, name }) => checkbox("check", id === me?.id ? t("whom.me") : name, { "data-key": id, checked: isChosen(id) }, set(id))),
-    ),
+    whomFields(free),
     h("div", null, button("", [label, whose(slot.title)], act, { disabled: count === 0 })),
   ];
 }
 
-/** Ask whether the places that were booked here for others are still theirs. @param {string} slotId */
-async function check(slotId) {
-  const before = placesFor(slotId);
-  if (!before.length) return;
-  const { nodes } = await run("placesOfOthers", { ids: before.map(({ id }) => id) }).catch(() => ({ nodes: null }));
-  if (!nodes) return;
-  const live = nodes.filter((/** @type {any} */ each) => each?.status === "CONFIRMED" || each?.status === "HELD").map((/** @type {any} */ each) => each.id);
-  const left = placesFor(slotId).filter((each) => !before.includes(each) || live.includes(each.id));
-  if (left.length < placesFor(slotId).length) notePlaces(slotId, left);
+/** A request has at most so many places, or ids. */
+const MOST_CLAIMS = 50;
+const MOST_IDS = 100;
+
+/** Book or reserve what is chosen in a list, and say what came of it, also after a reload. @param {any[]} slots of the list */
+function bar(slots) {
+  const chosen = slots.filter(({ id }) => whom.several?.has(id));
+  const people = everybody().filter(({ id }) => isChosen(id));
+  const claims = chosen.flatMap(({ id, title }) => people.map((person) => ({ slotId: id, title, person })));
+  const failed = refused.get(SEVERAL)?.refusal;
+  const act = (/** @type {boolean} */ hold) => async () => {
+    await bookAll(SEVERAL, claims, hold);
+    if (refused.has(SEVERAL)) return;
+    whom.several = null;
+    redraw();
+  };
+  const isBusy = deciding.has(SEVERAL);
+  const hide = () => {
+    refused.delete(SEVERAL);
+    redraw();
+  };
+  if (!whom.several && failed) return h("aside", { class: "news", "data-key": "several" }, notice(
+    "stop",
+    "warning",
+    reason(failed),
+    button("plain", [icon("cross"), hidden(t("news.hide"))], hide),
+  ));
+  const more = { disabled: !claims.length || claims.length > MOST_CLAIMS || isBusy };
+  return h(
+    "aside",
+    { class: "news", "aria-labelledby": "several", "data-key": "several" },
+    h(
+      "div",
+      { class: "notice several" },
+      h("h2", { id: "several" }, whom.several ? t("several.chosen", { count: chosen.length }) : t("action.deciding")),
+      failed && h("p", { class: "error" }, icon("warning"), h("span", null, reason(failed))),
+      whom.several && others().length > 0 && whomFields(everybody()),
+      whom.several && h(
+        "div",
+        { class: "row" },
+        button("", t(isBusy ? "action.deciding" : "several.book"), act(false), more),
+        button("second", t("several.reserve"), act(true), more),
+      ),
+    ),
+  );
 }
 
-/** Return the invitations to teams, each with an answer. */
-function invited() {
+/** After a change, the dates of a series are read again. */
+const REREAD_MS = 300;
+/** The dates of a series that can be booked, by its id. @type {Map<string, any[] | null>} */
+const datesOf = new Map();
+
+/** Offer all dates of a series. @param {any} slot */
+function dates({ series, title }) {
+  const id = series?.id;
+  if (!id) return null;
+  if (!datesOf.has(id)) {
+    datesOf.set(id, null);
+    readDates(id);
+  }
+  const coming = (datesOf.get(id) ?? []).filter((each) => Date.parse(each.startTime) > now() && each.status !== "CANCELLED");
+  const result = refused.get(id)?.refusal;
+  const open = coming.filter((each) => !each.myBooking);
+  if (coming.length < 2 || (!open.length && !result)) return null;
+  const isBusy = deciding.has(id);
+  const act = (/** @type {string} */ mode) => () => bookDates(id, title, mode);
+  return section("dates", t("series.all", { count: coming.length }), [
+    result && notice(result.bookings ? "" : "stop", "warning", seriesText(result, coming)),
+    open.length > 0 && h(
+      "div",
+      { class: "row" },
+      open.length === coming.length && button("", t(isBusy ? "action.deciding" : "series.allOrNone"), act("ALL_OR_NONE"), { disabled: isBusy }),
+      button("second", t("series.free"), act("WHAT_IS_FREE"), { disabled: isBusy }),
+    ),
+  ], { kind: "sheet stack" });
+}
+
+/** @param {string} id of a series */
+async function readDates(id) {
+  datesOf.set(id, await readAll("seriesDates", { id }, "slots").catch(() => datesOf.get(id) ?? null));
+  redraw();
+}
+
+/** Say which dates of a series were not booked, and why. @param {any} result @param {any[]} all */
+function seriesText(result, all) {
+  if (!result.refusals) return reason(result);
+  const whys = result.refusals.map((/** @type {any} */ { slotId, refusal }) => {
+    const date = all.find((each) => each.id === slotId);
+    const name = date ? shortMomentOf(date.startTime, date.timeZone) : "";
+    return t("whom.why", { name, why: refusal.code === "SLOT_FULL" ? t("their.SLOT_FULL") : reason(refusal) });
+  });
+  return sentences([result.bookings ? t("series.booked", { count: result.bookings.length }) : t("whom.none"), ...whys]);
+}
+
+/** Ask whether the places that were booked here for others are still theirs. */
+async function check() {
+  const ids = Object.values(allPlaces()).flatMap((places) => places.map(({ id }) => id)).slice(-MOST_IDS);
+  if (!ids.length || !me) return;
+  const { nodes } = await run("placesOfOthers", { ids }).catch(() => ({ nodes: null }));
+  if (!nodes) return;
+  const live = nodes.filter((/** @type {any} */ each) => each?.status === "CONFIRMED" || each?.status === "HELD").map((/** @type {any} */ each) => each.id);
+  for (const [slotId, places] of Object.entries(allPlaces())) {
+    const left = places.filter(({ id }) => live.includes(id) || !ids.includes(id));
+    if (left.length < places.length) notePlaces(slotId, left);
+  }
+}
+
+/** Return the invitations to teams, each with an answer. @param {() => any} [onAnswer] */
+function invited(onAnswer) {
   /** @param {string} name @param {any} invitation @param {string} text */
   const answer = (name, { teamId }, text) => async () => {
     const result = await sendUntilAnswered(() => resultOf(name, { teamId }), { isWanted: () => true, onTrouble: () => {} });
@@ -128,7 +231,7 @@ function invited() {
     answered = result.code ? reason(result) : text;
     say(answered);
     setTimeout(() => (answered = ""), ANSWERED_MS);
-    await readPeople();
+    await (onAnswer ?? readPeople)();
     redraw();
   };
   return [
@@ -148,4 +251,11 @@ function invited() {
   ];
 }
 
-Object.assign(shows, { below, invited, check });
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let rereading;
+onChange(() => {
+  clearTimeout(rereading);
+  rereading = setTimeout(() => [...datesOf.keys()].forEach(readDates), REREAD_MS);
+});
+Object.assign(shows, { below, invited, check, bar, dates });
+check();

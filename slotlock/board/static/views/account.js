@@ -6,7 +6,7 @@ import { BACK, go, say, site } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
 import { opening } from "../slotstate.js";
-import { readPeople } from "../people.js";
+import { readPeople, shows } from "../people.js";
 import { begin } from "../provider.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { tab } from "../storage.js";
@@ -28,6 +28,7 @@ export function openAccount(code) {
 
   async function load() {
     if (!me) return redraw();
+    readPeople();
     try {
       account = await run("account");
       error = "";
@@ -53,7 +54,6 @@ export function openAccount(code) {
     answers[part] = isDone ? { kind: "yours", text: toText(result) } : { kind: "stop", text: reason(result) };
     say(answers[part].text);
     if (isDone) await load();
-    if (part === "teams") readPeople();
     redraw();
     return isDone;
   }
@@ -278,22 +278,7 @@ export function openAccount(code) {
   function teams() {
     return section(
       "teams",
-      account.myTeamInvitations.map((/** @type {any} */ each) => h(
-        "div",
-        { class: "notice", "data-key": each.teamId },
-        icon("people"),
-        h("p", null, t("account.invitation", { name: each.teamName, by: each.invitedBy?.name ?? "" })),
-        h(
-          "div",
-          { class: "row" },
-          button(
-            "",
-            t("account.accept"),
-            () => change("teams", "acceptTeamInvitation", { teamId: each.teamId }, () => t("account.accepted", { name: each.teamName })),
-          ),
-          button("plain", t("account.decline"), () => change("teams", "declineTeamInvitation", { teamId: each.teamId }, () => t("account.declined"))),
-        ),
-      )),
+      shows.invited?.(load),
       account.myTeams.length ? h("ul", { class: "stack loose" }, account.myTeams.map(teamItem)) : h("p", { class: "soft" }, t("account.noTeams")),
       form(
         "row ends",

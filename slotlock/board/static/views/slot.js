@@ -32,7 +32,7 @@ export function openSlot(part) {
       throw error;
     });
     if (!slot) return null;
-    shows.check?.(slotId);
+    shows.check?.();
     const more = await readOthers(slot).catch(() => []);
     return [slot, ...(more ?? []).filter((each) => each.id !== slot.id)];
   }
@@ -83,7 +83,7 @@ export function openSlot(part) {
         h("p", { class: "soft" }, [when(slot), whereOf(slot)].filter(Boolean).join(" · ")),
       ),
       zoneNote(slot.timeZone),
-      h("div", { class: "stack loose" }, place(slot, context), forOthers(slot, context), about(slot)),
+      h("div", { class: "stack loose" }, place(slot, context), forOthers(slot, context), dates(slot, context), about(slot)),
       aside(slot, context),
     ];
   }
@@ -103,14 +103,25 @@ export function openSlot(part) {
     );
   }
 
+  /** Whether members can book. @param {any} slot @param {any} context */
+  function isOpen(slot, context) {
+    return context.opensAt <= now() && !["CLOSED", "DRAW_ONLY"].includes(slot.myEligibility?.refusal?.code);
+  }
+
+  /** Offer all dates of a series. @param {any} slot @param {any} context */
+  function dates(slot, context) {
+    if (!slot.series || !me || slot.admission !== "ANY" || !isOpen(slot, context)) return null;
+    shows.load();
+    return shows.dates?.(slot);
+  }
+
   /** Choose for whom to book, and show which places others have. @param {any} slot @param {any} context */
   function forOthers(slot, context) {
     if (!others().length) return null;
     const hasMe = Boolean(shownState(slot, context).isForAll);
-    const refusal = slot.myEligibility?.refusal?.code;
     const sent = deciding.get(slot.id);
-    const isOpen = freePlaces(slot) > 0 && (!sent || sent.ticketId) && context.opensAt <= now() && !["CLOSED", "DRAW_ONLY"].includes(refusal);
-    return shows.below?.(slot, { isChoosing: Boolean(isOpen), hasMe, isPage: true });
+    const isChoosing = freePlaces(slot) > 0 && (!sent || Boolean(sent.ticketId)) && isOpen(slot, context);
+    return shows.below?.(slot, { isChoosing, hasMe, isPage: true });
   }
 
   /** Show a place in the waiting line. @param {any} slot */

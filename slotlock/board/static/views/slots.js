@@ -1,12 +1,13 @@
 // @ts-check
 /** The courses of a campaign: before the opening, during the rush, and after it. */
-import { deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
+import { SEVERAL, deciding, onChange, refused, sayDeadlines, watchMine } from "../bookings.js";
 import { say } from "../page.js";
 import { isExact, now } from "../clock.js";
 import { codeOf, me, run } from "../client.js";
 import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
-import { bones, checkbox, dashes, failure, freshness, icon, notice, searchField, section, zoneNote } from "../parts.js";
+import { bones, button, checkbox, dashes, failure, freshness, icon, notice, searchField, section, zoneNote } from "../parts.js";
+import { shows, whom } from "../people.js";
 import { byDay, slotRow } from "../rows.js";
 import { drawOf, freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
@@ -31,6 +32,7 @@ export function openSlots(part) {
   const filters = { text: "", free: mode === "free", forMe: false };
   const live = new LiveSlots(() => {
     if (campaign && !isLive()) load();
+    shows.check?.();
     return readSlots();
   }, campaignId);
 
@@ -149,6 +151,7 @@ export function openSlots(part) {
       isByLot() ? null : opensAt > now() ? (!byLot || live.items?.some(freePlaces)) && countdownPanel(opensAt, zone) : wasThere && openPanel(),
       filterRow(),
       slotLists(opensAt),
+      severalBar(),
     ];
   }
 
@@ -242,7 +245,26 @@ export function openSlots(part) {
       { class: "filters" },
       searchField((text) => (filters.text = text)),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("free"), me && chip("forMe")),
+      // Before the opening it is there as well: nothing moves under a thumb that books.
+      me && campaign.admission === "ANY" && button(
+        "second",
+        t("several.choose"),
+        chooseSeveral,
+        { "aria-pressed": String(Boolean(whom.several)), disabled: Date.parse(campaign.opensAt) > now() },
+      ),
     );
+  }
+
+  function severalBar() {
+    if (!whom.several && !deciding.has(SEVERAL) && !refused.has(SEVERAL)) return null;
+    shows.load();
+    return shows.bar?.(live.items ?? []);
+  }
+
+  function chooseSeveral() {
+    whom.several = whom.several ? null : new Set();
+    refused.delete(SEVERAL);
+    redraw();
   }
 
   /** @param {any} slot */
@@ -290,6 +312,7 @@ export function openSlots(part) {
     render,
     leave() {
       live.leave();
+      whom.several = null;
       endChanges();
       stopReading();
       stopListening();

@@ -1,6 +1,6 @@
 // @ts-check
 /** My week: the next code, the meetings of a week, and the calendar that follows them. */
-import { cancel, cancelUntil, onChange, sayDeadlines, watchMine } from "../bookings.js";
+import { cancel, cancelUntil, confirm, deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { now } from "../clock.js";
 import { codeOf, hasSession, me, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
@@ -12,7 +12,7 @@ import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
 import { oneAtATime, readAll } from "../store.js";
 import { calendarFeed } from "./feed.js";
-import { dateKey, dayOf, hoursOf, ordinal, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
+import { countdown, dateKey, dayOf, hoursOf, listOf, ordinal, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
 
 const DAY_MS = 86_400_000;
 /** The hours of a day that has nothing earlier or later. */
@@ -72,6 +72,8 @@ export function openWeek() {
     else redraw();
   }, 15_000);
 
+  const counting = setInterval(() => held().length && redraw(), 1000);
+
   function render() {
     if (!me && !hasSession())
       return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
@@ -103,6 +105,7 @@ export function openWeek() {
       zones.map(zoneNote),
       givenBack && h("div", { class: "span" }, notice("", "undo", t("said.cancelBooking", { title: givenBack }), courses())),
       next && nextCode(next, week),
+      reserved(),
       days(all, monday),
       hasAllCodes && h("ul", { class: "codes span" }, others.map((each) => codeItem(each, codes[each.id]))),
     ];
@@ -111,6 +114,25 @@ export function openWeek() {
   function toggleCodes() {
     hasAllCodes = !hasAllCodes;
     redraw();
+  }
+
+  /** Return the bookings that are to be confirmed. */
+  function held() {
+    return (week?.bookings ?? []).filter(({ status, heldUntil }) => status === "HELD" && Date.parse(heldUntil) > now());
+  }
+
+  /** Confirm all that is reserved, with the time that is left of the first one. */
+  function reserved() {
+    const all = held();
+    if (!all.length || !me) return null;
+    const time = countdown(Math.min(...all.map((each) => Date.parse(each.heldUntil))) - now());
+    const act = () => all.forEach((booking) => confirm({ ...booking.slot, myBooking: booking }));
+    return h("div", { class: "span", "data-key": "reserved" }, notice(
+      "wait",
+      "clock",
+      [listOf(all.map(({ slot }) => slot.title)), h("br"), t("state.left", { time })],
+      button("", t("week.confirm", { count: all.length }), act, { disabled: all.some(({ slot }) => deciding.has(slot.id)) }),
+    ));
   }
 
   /** Return the way to what can be booked. */
@@ -203,6 +225,7 @@ export function openWeek() {
       stopReading();
       stopWatching();
       clearInterval(timer);
+      clearInterval(counting);
     },
   };
 }

@@ -1,0 +1,179 @@
+"""Several courses at once with the board, and all dates of a series: judged by the roster."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tests.support.board.pages import Board, Course, Student, asks_for
+from tests.support.clients.client import hours_from_now
+from tests.support.clients.series import create_series
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
+TITLES = ("Chess", "Go", "Yoga")
+ROSTER = """query($id: ID!) {
+  slotRoster(slotId: $id, first: 50) { nodes { status user { name } } }
+}"""
+
+
+@dataclass
+class Courses:
+    """Three courses of a campaign, one after the other."""
+
+    board: Board
+    first: Course
+    ids: list[str]
+
+    async def rosters(self) -> list[dict[str, str]]:
+        """Return who has which status in each of the courses."""
+        found = [await self.board.organizer.execute(ROSTER, id=each) for each in self.ids]
+        return [{row["user"]["name"]: row["status"] for row in each["nodes"]} for each in found]
+
+
+async def three_courses(board: Board, **last: Any) -> Courses:
+    """Create three courses; the last one with these fields."""
+    first = await board.course()
+    ids = [first.slot_id]
+    for number, title in enumerate(TITLES[1:], 1):
+        times = {"startTime": hours_from_now(24 + number), "endTime": hours_from_now(25 + number)}
+        fields = last if number == 2 else {}
+        more = {"title": title, "capacity": 12, "campaignId": first.campaign_id, **times, **fields}
+        ids.append(await board.organizer.add_slot(**more))
+    return Courses(board, first, ids)
+
+
+async def choose_all(board: Board, student: Student, courses: Courses) -> Page:
+    """Tick all courses in the list, on a phone."""
+    page = await board.visit(student, courses.first, **PHONE)
+    await page.get_by_role("button", name="Choose several").click()
+    for title in TITLES:
+        await page.get_by_role("checkbox", name=title, exact=True).check()
+    await page.get_by_text("3 courses chosen").wait_for()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+    return page
+
+
+async def test_one_tap_books_three_courses(board: Board) -> None:
+    student, courses = await board.student(), await three_courses(board)
+    page = await choose_all(board, student, courses)
+    await page.get_by_role("button", name="Book all, or none").click()
+    await expect(page.locator('li.slot[data-state="yours"]')).to_have_count(3)
+    await expect(page.get_by_text("3 courses chosen")).to_have_count(0)
+    assert await courses.rosters() == [{"Mia": "CONFIRMED"}] * 3
+
+
+async def test_if_one_course_is_full_none_is_booked_and_it_is_named(board: Board) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    courses = await three_courses(board, capacity=1)
+    page = await choose_all(board, student, courses)
+
+    async def be_later(route: Route) -> None:
+        if asks_for(route.request, "bookSlots"):
+            await other.book_slot(courses.ids[2])
+        await route.fallback()
+
+    await page.route("**/graphql", be_later)
+    await page.get_by_role("button", name="Book all, or none").click()
+    said = "Nothing was booked. Yoga: no place left."
+    await page.locator("main").get_by_text(said).wait_for()
+    assert await courses.rosters() == [{}, {}, {"Jonas": "CONFIRMED"}]
+
+
+async def test_a_reload_in_the_middle_books_all_of_them_once(board: Board) -> None:
+    student, courses = await board.student(), await three_courses(board)
+    page = await choose_all(board, student, courses)
+    lost = asyncio.Event()
+
+    async def lose(route: Route) -> None:
+        if not lost.is_set() and asks_for(route.request, "bookSlots"):
+            await route.fetch()  # the server books, and its answer is lost
+            lost.set()
+        else:
+            await route.fallback()
+
+    await page.route("**/graphql", lose)
+    await page.get_by_role("button", name="Book all, or none").click()
+    await lost.wait()
+    await page.reload()
+    await expect(page.locator('li.slot[data-state="yours"]')).to_have_count(3)
+    assert await courses.rosters() == [{"Mia": "CONFIRMED"}] * 3
+
+
+async def test_after_a_reload_in_the_middle_the_page_still_says_why_none_is_booked(
+    board: Board,
+) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    courses = await three_courses(board, capacity=1)
+    page = await choose_all(board, student, courses)
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        if not held.is_set() and asks_for(route.request, "bookSlots"):
+            held.set()  # the server never gets it
+        else:
+            await route.fallback()
+
+    await page.route("**/graphql", hold)
+    await page.get_by_role("button", name="Book all, or none").click()
+    await held.wait()
+    await other.book_slot(courses.ids[2])
+    await page.reload()
+    said = "Nothing was booked. Yoga: no place left."
+    await page.locator("main").get_by_text(said).wait_for()
+    await page.get_by_role("button", name="Hide").click()
+    await expect(page.locator("main").get_by_text(said)).to_have_count(0)
+    assert await courses.rosters() == [{}, {}, {"Jonas": "CONFIRMED"}]
+
+
+async def test_the_keyboard_reserves_all_and_confirms_all_in_the_week(board: Board) -> None:
+    student, courses = await board.student(), await three_courses(board)
+    page = await choose_all(board, student, courses)
+    await page.get_by_role("button", name="Reserve all").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator('li.slot[data-state="held"]')).to_have_count(3)
+    assert await courses.rosters() == [{"Mia": "HELD"}] * 3
+    await page.goto("/board#/week")
+    await page.get_by_text("left").first.wait_for()
+    await page.get_by_role("button", name="Confirm all 3").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
+    assert await courses.rosters() == [{"Mia": "CONFIRMED"}] * 3
+
+
+async def test_friends_get_several_courses_or_none(board: Board) -> None:
+    ada, ben = [await board.student(name) for name in ("Ada", "Ben")]
+    await ada.create_team_with(ben)
+    courses = await three_courses(board)
+    page = await choose_all(board, ada, courses)
+    await page.get_by_role("checkbox", name="Ben").wait_for()
+    await page.get_by_role("button", name="Book all, or none").click()
+    await expect(page.get_by_text("Ben has a place")).to_have_count(3)
+    assert await courses.rosters() == [{"Ada": "CONFIRMED", "Ben": "CONFIRMED"}] * 3
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["free", "one_full"])
+async def test_a_series_is_booked_whole_or_where_it_is_free(board: Board, is_full: bool) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25)}
+    created = await create_series(
+        board.organizer, "FREQ=DAILY;COUNT=3", capacity=1, timeZone="UTC", **times
+    )
+    ids = [each["id"] for each in created["slots"]]
+    if is_full:
+        await other.book_slot(ids[1])
+    page = await board.open(await board.context(student, **PHONE), f"#/slot/{ids[0]}")
+    await page.get_by_role("heading", name="All 3 dates").wait_for()
+    await page.get_by_role("button", name="Book all, or none of them").click()
+    if is_full:
+        await page.locator("main").get_by_text("Nothing was booked.").wait_for()
+        assert (await board.organizer.fetch_slot(ids[0]))["remaining"] == 1
+        await page.get_by_role("button", name="Book those that are free").click()
+        await page.locator("main").get_by_text("2 dates are booked.").wait_for()
+    await page.get_by_role("heading", name="Yours", exact=True).wait_for()
+    courses = Courses(board, Course("", ids[0]), ids)
+    names = [set(each) for each in await courses.rosters()]
+    assert names == [{"Mia"}, {"Jonas" if is_full else "Mia"}, {"Mia"}]
