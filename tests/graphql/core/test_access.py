@@ -47,7 +47,6 @@ FOR_ORGANIZERS = {
     "sendAnnouncement", "announcementRecipientCount", "siteSetup", "updateSite",
     "configureDraw", "closeWishes", "runDraw", "previewDraw", "publishDraw", "supersedeDraw",
     "cancelDraw", "drawResult", "userBookings", "userWaitlistEntries", "userWishes",
-    "siteSetup", "updateSite",
 }  # fmt: skip
 SAMPLES = {
     "Boolean": False, "Int": 1, "ID": "x", "String": "x", "EmailAddress": "eve@slotlock.test",
