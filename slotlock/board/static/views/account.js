@@ -30,6 +30,7 @@ export function openAccount(code) {
     if (!me) return redraw();
     try {
       account = await run("account");
+      readPeople();
       error = "";
     } catch (caught) {
       error = codeOf(caught);
@@ -53,7 +54,6 @@ export function openAccount(code) {
     answers[part] = isDone ? { kind: "yours", text: toText(result) } : { kind: "stop", text: reason(result) };
     say(answers[part].text);
     if (isDone) await load();
-    if (part === "teams") readPeople();
     redraw();
     return isDone;
   }
