@@ -31,6 +31,7 @@ export function openAccount(code) {
     readPeople();
     try {
       account = await run("account");
+      readPeople();
       error = "";
     } catch (caught) {
       error = codeOf(caught);

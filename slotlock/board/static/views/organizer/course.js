@@ -162,7 +162,7 @@ export function openCourse(part) {
       .slice(0, SHOWN_MEETINGS)
       .map((/** @type {any} */ each) => `${whenOf(each.startTime, slot.timeZone)}–${timeOf(each.endTime, slot.timeZone)}`);
     const more = slot.meetings.length - shown.length;
-    return [...shown, more > 0 && t("course.moreMeetings", { count: more })].filter(Boolean).join("; ");
+    return [...shown, more > 0 && t("course.moreMeetings", { count: more })].filter(Boolean).join(t("semicolon"));
   }
 
   function foot() {

@@ -42,6 +42,7 @@ export function openDraw(campaignId) {
       const before = stage;
       stage = data.draw && `${data.draw.recordId} ${data.draw.state}`;
       if (before !== null && stage !== before) readDemand.again();
+      if (data.draw?.state === "DRAWN" && stage !== before) showResult();
     } catch (caught) {
       error = codeOf(caught);
     }
@@ -133,6 +134,13 @@ export function openDraw(campaignId) {
     if (name === "supersedeDraw") edit(); // it begins with a seed of the server
   }
 
+  /** Show what was drawn, without what somebody tried before. */
+  function showResult() {
+    for (const id of Object.keys(whatIf)) delete whatIf[id];
+    previewForm.values.maxBookings = "";
+    showPreview();
+  }
+
   async function showPreview() {
     const capacities = Object.entries(whatIf).filter(([, count]) => count !== "").map(([slotId, count]) => ({ slotId, capacity: Number(count) }));
     preview = await previewForm.send(
@@ -202,7 +210,11 @@ export function openDraw(campaignId) {
       draw.state === "CLOSED" && (draw.root ? drawing(draw) : notice("wait", "clock", t("draw.closing"))),
       draw.state === "DRAWN" && [
         h("p", null, t("draw.drawnHelp")),
-        actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""),
+        h(
+          "div",
+          { class: "row" },
+          actions.askingButton("publish", [t("draw.publish")], t("draw.publishQuestion"), t("draw.publish"), () => act("publish", "publishDraw"), ""),
+        ),
         actions.problem("publish"),
       ],
       draw.state === "PUBLISHED" && (draw.isWritten ? notice("yours", "tick", t("draw.written")) : notice("wait", "clock", t("draw.writing", {
@@ -251,12 +263,14 @@ export function openDraw(campaignId) {
 
   function previewSection() {
     const isDrawn = data.draw.state === "DRAWN"; // then the lots are those of the draw
+    const result = preview && [measures(), h("p", { class: "soft" }, t("draw.measuresHelp")), previewedSlots()];
     return section("preview", t(isDrawn ? "draw.result" : "draw.preview"), [
+      isDrawn && result,
       previewForm.render(t("draw.whatIf"), [
         !isDrawn && h("p", null, t("draw.previewHelp")),
         previewForm.field("maxBookings", COUNT),
       ], { submit: t("draw.showPreview"), onsubmit: showPreview }),
-      preview && [measures(), h("p", { class: "soft" }, t("draw.measuresHelp")), previewedSlots()],
+      !isDrawn && result,
     ]);
   }
 

@@ -13,6 +13,9 @@ import { t } from "../../text.js";
 export function firstSteps(campaigns, hasCourses) {
   /** @type {any} */
   let found = null;
+  /** The campaign that was asked whom it invites, and the newest invitation. */
+  let asked = "";
+  let invitedAt = null;
   run("firstSteps", {}).then((result) => {
     found = result;
     redraw();
@@ -33,10 +36,18 @@ export function firstSteps(campaigns, hasCourses) {
     );
   }
 
+  /** @param {string} id */
+  async function readInvitations(id) {
+    asked = id;
+    invitedAt = (await run("campaignReadiness", { id }).catch(codeOf))?.campaignReadiness?.lastInvitedAt ?? null;
+    redraw();
+  }
+
   function render() {
     const all = campaigns();
     if (!found || !all || all.some((each) => each.published)) return null;
     const [first] = all;
+    if (first && asked !== first.id) readInvitations(first.id);
     const plan = first ? `#/plan/${first.id}` : "#/organizer/new";
     return section("steps", t("steps.title"), [
       h("p", { class: "soft" }, t("steps.help")),
@@ -49,7 +60,7 @@ export function firstSteps(campaigns, hasCourses) {
         step("holidays", found.holidayLists.nodes.length > 0, "#/organizer/holidays"),
         step("campaign", Boolean(first), plan),
         step("courses", Boolean(first) && hasCourses(first.id), plan),
-        step("invitations", found.ready.nodes.length > 1, "#/people/invitations"),
+        step("invitations", Boolean(invitedAt) || found.ready.nodes.length > 1, "#/people/invitations"),
         step("publish", false, plan),
       ),
     ]);

@@ -18,6 +18,9 @@ import { toggleButton } from "../parts.js";
  * @typedef {{place: Place, text: string, label: string, back: () => [string, any]}} Ended
  */
 
+/** Return a text of a person or a course. @param {string} name @param {string} text */
+const of = (name, text) => name + t("whose", { name: text });
+
 export class Places {
   actions = new Actions();
   /** What ended stays in its row until the page is left. @type {Map<string, Ended>} */
@@ -49,7 +52,7 @@ export class Places {
   async end(key, place, name, variables, toEnd) {
     const result = await this.actions.run(key, name, variables);
     if (!result) return;
-    const { text, said = `${place.user?.name}: ${text}`, label = t("place.undo"), back } = toEnd(result);
+    const { text, said = of(place.user?.name, text), label = t("place.undo"), back } = toEnd(result);
     this.ended.set(place.id, { place, text, label, back });
     this.open = "";
     say(said);
@@ -127,7 +130,7 @@ export class Places {
       this.actions.askingButton(
         `cancel ${id}`,
         [t("roster.cancel"), whose(name)],
-        `${slot.title}: ${t("roster.cancelQuestion", { name })}`,
+        of(slot.title, t("roster.cancelQuestion", { name })),
         t("roster.cancelYes"),
         () => this.take(place),
         "plain quiet",
@@ -156,7 +159,7 @@ export class Places {
     return entry.user && this.actions.askingButton(
       `leave ${entry.id}`,
       [t("roster.takeOff"), whose(name)],
-      `${entry.slot.title}: ${t("roster.takeOffQuestion", { name })}`,
+      of(entry.slot.title, t("roster.takeOffQuestion", { name })),
       t("roster.takeOff"),
       () => this.takeOff(entry),
       "plain quiet",
@@ -216,7 +219,7 @@ export class Places {
     const place = course && { slotId: course.id, userId: user.id };
     const book = { input: { ...place, idempotencyKey: newKey(), waitMs: 5000 } };
     const give = (/** @type {string} */ name, /** @type {any} */ variables, /** @type {string} */ said) => async () => {
-      if (!(await this.actions.run(key, name, variables, `${user.name}: ${said}`))) return;
+      if (!(await this.actions.run(key, name, variables, of(user.name, said)))) return;
       this.open = "";
       await this.reload();
       focusAfter();

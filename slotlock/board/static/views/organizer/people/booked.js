@@ -173,7 +173,7 @@ export function booked(user, campaignId) {
       "div",
       { class: "stack loose", "data-key": "booked" },
       error && failure(error, places.reload),
-      section("places", withCount(t("place.title"), String(bookings.length)), [
+      section("places", withCount(t("place.title"), String(bookings.filter((/** @type {any} */ { slot }) => slot.status !== "CANCELLED").length)), [
         giver(),
         rows.length ? h("ul", { class: "frame list" }, rows.map(row)) : h("p", { class: "soft" }, t("place.none")),
       ], { actions: !user.banned && toggleButton(t("place.give"), places.open === user.id, openGiver) }),
