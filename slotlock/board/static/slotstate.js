@@ -8,7 +8,7 @@ import { h, redraw } from "./kernel.js";
 import { go, signInFirst } from "./page.js";
 import { others, shows, whom } from "./people.js";
 import { local } from "./storage.js";
-import { commas, countdown, dateKey, ordinal, shortMomentOf, shortOf, t, timeOf } from "./text.js";
+import { commas, countdown, dateKey, loadLaterTexts, ordinal, shortMomentOf, shortOf, t, timeOf } from "./text.js";
 
 /** How many places are almost none: at most two, or a tenth. */
 const ALMOST = 2;
@@ -77,7 +77,7 @@ export function freePlaces(slot) {
 export function drawOf(campaign) {
   let isLeft = false;
   const lot = { again() {}, panel: () => null, entry: () => [""], stop: () => (isLeft = true) };
-  import("./draws.js").then(({ followDraw }) => isLeft || Object.assign(lot, followDraw(campaign)), () => null);
+  Promise.all([import("./draws.js"), loadLaterTexts()]).then(([{ followDraw }]) => isLeft || Object.assign(lot, followDraw(campaign)), () => null);
   return /** @type {any} */ (lot);
 }
 
