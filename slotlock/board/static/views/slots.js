@@ -80,7 +80,7 @@ export function openSlots(part) {
   const endChanges = subscribe("watchCampaigns", {}, ({ campaignChanges: change }) => {
     if (change.campaignId !== campaignId) return;
     // All pages learn of a result at once.
-    if (change.campaign && change.campaign.admission !== campaign?.admission) again = setTimeout(load, Math.random() * READS_SPREAD_MS);
+    if (campaign && change.campaign && change.campaign.admission !== campaign.admission) again = setTimeout(load, Math.random() * READS_SPREAD_MS);
     else if (change.campaign) campaign = { ...campaign, ...change.campaign };
     else load();
     redraw();
