@@ -268,17 +268,17 @@ async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typ
 async def test_a_course_is_for_classes_that_are_chosen_with_their_counts(board: Board) -> None:
     course, mia = await board.course(), await board.student("Mia")
     await board.vouch_for(mia)
-    groups = {"userId": await mia.fetch_user_id(), "groups": ["Class 9b"]}
+    groups = {"userId": await mia.fetch_user_id(), "groups": ["Class 9d"]}
     await board.organizer.execute(SET_GROUPS, input=groups)
     page = await visit(board, f"#/course/{course.slot_id}/edit")
-    await page.get_by_label("Class 9b · 1").check()
-    await page.locator("[name=onlyForGroups]").fill("Class 9b, Class 10")
+    await page.get_by_label("Class 9d · 1").check()
+    await page.locator("[name=onlyForGroups]").fill("Class 9d, Class 10")
     await page.locator("[name=capacity]").focus()
     await shown(page, "Class 10: nobody.").wait_for()
     await page.get_by_role("button", name="Save", exact=True).click()
-    await shown(page, "Only for Class 10, Class 9b").wait_for()
+    await shown(page, "Only for Class 10, Class 9d").wait_for()
     await page.goto(f"/board#/plan/{course.campaign_id}")
-    await shown(page, "Only for Class 10, Class 9b").wait_for()
+    await shown(page, "Only for Class 10, Class 9d").wait_for()
     await shown(page, "Class 10: nobody has this group.").wait_for()
 
 

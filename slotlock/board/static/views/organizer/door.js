@@ -187,7 +187,7 @@ function openDoorOf(slotId) {
 
   /** @param {any} booking */
   function isShown(booking) {
-    const words = text.toLocaleLowerCase().split(/\s+/);
+    const words = text.toLocaleLowerCase().split(/[\s,]+/);
     const searched = [booking.user.name, ...booking.user.groups].join(" ").toLocaleLowerCase();
     return words.every((word) => searched.includes(word)) && (!isMissingOnly || missing().includes(booking));
   }
