@@ -283,6 +283,12 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
         await board.organizer.book_slot(slot_id, userId=link.rpartition("/")[2])
     await page.goto(f"{board.app.url}/board#/course/{slot_id}")
     await expect(page.locator("[data-key=people] li strong")).to_have_text(listed)
+    # The end of a course is one line of the log, not one for each of its places.
+    cancel = "mutation($id: ID!) { cancelSlot(slotId: $id) { __typename } }"
+    await board.organizer.execute(cancel, id=slot_id)
+    await page.goto(f"{board.app.url}/board#/monitor/{campaign_id}")
+    await page.get_by_text(re.compile(" canceled ")).first.wait_for()
+    await expect(page.get_by_text("took the place in")).to_have_count(0)
 
 
 async def test_an_admin_takes_an_account_over_and_cancels_its_places(board: Board) -> None:

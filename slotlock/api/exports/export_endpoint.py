@@ -130,7 +130,7 @@ class Exports:
                 assert_never(outcome)
 
     async def _find_target(self, organizer: Caller, kind: str, global_id: str) -> tuple[str, date]:
-        """Return the title of a slot and its day, or the name of a campaign and today (UTC).
+        """Return the title of a slot and its day, or the name of a campaign and today.
 
         Raises:
             HttpError: 404 if the slot or campaign does not exist.
@@ -143,7 +143,8 @@ class Exports:
         if kind == "campaign" and (campaign_id := ids.parse_campaign_id(global_id)):
             campaign = await campaigns.find(self._services, campaign_id, organizer)
             if campaign is not None:
-                return campaign.name, self._services.now().date()
+                zone = (await self._services.site.load()).time_zone
+                return campaign.name, to_local_time(self._services.now(), zone).date()
         raise HttpError(404, f"There is no such {kind}.")
 
 

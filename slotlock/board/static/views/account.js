@@ -1,7 +1,7 @@
 // @ts-check
 /** My account: language, colors, teams, sessions, password, my data, and the way out. */
 import { reason } from "../bookings.js";
-import { RequestError, asMe, codeOf, hasSession, lostAt, me, newKey, onSession, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
+import { codeOf, hasSession, lostAt, me, newKey, onSession, readFile, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
 import { BACK, go, say, site } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
@@ -290,15 +290,10 @@ export function openAccount(code) {
     );
   }
 
-  /** Save the data as a file: a plain link would not name the session. */
   async function download() {
     delete answers.data;
     try {
-      saveFile("personal-data.json", await asMe(async (token) => {
-        const response = await fetch("/personal-data", { headers: { Authorization: token }, cache: "no-store" });
-        if (!response.ok) throw new RequestError(response.status === 401 ? "UNAUTHENTICATED" : "INTERNAL");
-        return response.blob();
-      }));
+      saveFile("personal-data.json", await readFile("/personal-data"));
     } catch {
       answers.data = { kind: "stop", text: t("account.dataFailed") };
     }

@@ -1,11 +1,11 @@
 // @ts-check
 /** Wishes of a draw: ranking them with buttons, and later what became of each and why. */
 import { say, signInFirst } from "../page.js";
-import { codeOf, me, onSession, run } from "../client.js";
+import { codeOf, me, onSession, readFile, run } from "../client.js";
 import { drawText, follow, isCollecting, leftoversText, untilText } from "../draws.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
-import { isForMe, opening, stayUnder } from "../slotstate.js";
+import { freePlaces, isForMe, opening, stayUnder } from "../slotstate.js";
 import { readAll } from "../store.js";
 import { errorText, number, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, shortWhenOf, t } from "../text.js";
 import { now } from "../clock.js";
@@ -43,8 +43,7 @@ export const evidence = ({ recordId: id, acts, announcement: { commitment }, roo
     ([name, value]) => value && h("div", null, h("dt", { class: "soft small" }, t(`wishes.fact.${name}`)), h("dd", null, value)),
   )),
   root && h("p", null, button("second", t("wishes.record"), async () => {
-    const { drawRecord } = await run("drawRecord", { id });
-    saveFile(`${id}-record.json`, new Blob([drawRecord], { type: "application/json" }));
+    saveFile(`${id}-record.json`, await readFile(`/draws/${id}/record`));
   })),
 ]);
 
@@ -332,7 +331,7 @@ export function openWishes(campaignId) {
   function leftovers() {
     const opensAt = Date.parse(data.campaign.opensAt);
     const text = leftoversText(slots ?? [], opensAt > now() ? opening(opensAt, schoolZone) : "");
-    return notice("", "list", text, h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers")));
+    return notice("", "list", text, slots?.some(freePlaces) && h("a", { class: "btn second", href: `#/campaign/${campaignId}` }, t("wishes.leftovers")));
   }
 
   /** @param {any} draw */

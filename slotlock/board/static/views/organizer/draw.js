@@ -193,7 +193,7 @@ export function openDraw(campaignId) {
   /** The step of the draw, and what can be done next. */
   function steps() {
     const { draw, campaign } = data;
-    return section("steps", t(`draw.state.${draw.state}`), [
+    return section("steps", t(isOpen() && !campaign.published ? "orga.draft" : `draw.state.${draw.state}`), [
       draw.problem && notice("stop", "warning", t("draw.problem", { problem: t(`refusal.${draw.problem}`, {}, draw.problem) })),
       draw.state === "COLLECTING" && [
         campaign.published
@@ -203,7 +203,7 @@ export function openDraw(campaignId) {
           "div",
           { class: "row" },
           button("second", t("draw.settings"), edit),
-          actions.askingButton("close", [t("draw.close")], t("draw.closeQuestion"), t("draw.close"), () => act("close", "closeWishes")),
+          campaign.published && actions.askingButton("close", [t("draw.close")], t("draw.closeQuestion"), t("draw.close"), () => act("close", "closeWishes")),
         ),
         actions.problem("close"),
       ],

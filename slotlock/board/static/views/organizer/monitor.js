@@ -372,12 +372,19 @@ function fullText(slot, ms) {
   return t("monitor.isFullAfter", { slot, time });
 }
 
-/** Return entries, of which a move is one line, and so are courses that were published one after the other. @param {any[]} entries @returns {any[]} */
+/**
+ * Return entries, of which a move is one line, and so are the end of a course with its places, and courses that were published one
+ * after the other.
+ * @param {any[]} entries @returns {any[]}
+ */
 function inLines(entries) {
+  const keyOf = (/** @type {any} */ { at, slot }) => `${at} ${slot?.id}`;
+  const ended = new Set(entries.filter(({ action }) => action === "SLOT_CANCELLED").map(keyOf));
   /** @type {any[]} */
   const lines = [];
   for (const entry of withoutHalves(entries)) {
     const last = lines[lines.length - 1];
+    if (entry.action === "CANCELLED" && ended.has(keyOf(entry))) continue;
     if (entry.action === "SLOT_PUBLISHED" && last?.action === entry.action && last.by?.id === entry.by?.id) last.count += 1;
     else lines.push({ ...entry, count: 1 });
   }
