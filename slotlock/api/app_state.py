@@ -23,13 +23,13 @@ from slotlock.api.backend import (
 from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
 from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
-from slotlock.api.endpoints.draw_record_endpoint import DrawRecordEndpoint
 from slotlock.api.endpoints.frame_endpoint import frame_endpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
 from slotlock.api.endpoints.unsubscribe_endpoint import UnsubscribeEndpoint
 from slotlock.api.endpoints.user_file_endpoints import import_endpoint, invitations_endpoint
+from slotlock.api.exports.draw_record_endpoint import DrawRecordEndpoint
 from slotlock.api.exports.export_builder import ExportBuilder
 from slotlock.api.exports.export_endpoint import ExportLinkEndpoint, Exports, exports_endpoint
 from slotlock.api.exports.letters_endpoint import Letters, letters_endpoint

@@ -30,6 +30,7 @@ from slotlock.simulation.setup import require_type
 # As late as a copy may be: its slots use the resources of the originals, at times that are free.
 WEEKS = 200
 MAX_GROUP_SETS = 10
+MAX_GROUPS = 20
 # The rest of the name of a campaign, which has at most 200 characters.
 MAX_NAME_LENGTH = 160
 
@@ -41,6 +42,7 @@ class RehearsedCampaign:
     id: str
     slots: Sequence[SimulatedSlot]
     draft_ids: Sequence[str]
+    groups_of_slots: Sequence[tuple[str, ...]]
 
 
 async def load_original(
@@ -64,12 +66,17 @@ async def copy_campaign(
     response = require_type(await client.query(COPY_CAMPAIGN, token, input=copy), "CampaignCopy")
     campaign_id = str(response["campaign"]["id"])
 
-    async def load_slots(status: str) -> list[SimulatedSlot]:
+    async def load_slots(status: str) -> list[Mapping[str, Any]]:
         pages = client.paginate(SLOTS_OF_CAMPAIGN, token, campaign=campaign_id, status=status)
-        return [SimulatedSlot(node["id"], node["title"]) async for node in pages]
+        return [node async for node in pages]
 
     slots, drafts = await load_slots("PUBLISHED"), await load_slots("DRAFT")
-    return RehearsedCampaign(campaign_id, slots, [draft.id for draft in drafts])
+    return RehearsedCampaign(
+        campaign_id,
+        [SimulatedSlot(slot["id"], slot["title"]) for slot in slots],
+        [draft["id"] for draft in drafts],
+        sorted({tuple(slot["onlyForGroups"]) for slot in slots} - {()}),
+    )
 
 
 async def publish(
@@ -81,14 +88,17 @@ async def publish(
 ) -> None:
     """Publish a copy in which only the simulated users may book.
 
-    Each of them gets one group of every set, and one that nobody else has and that all must have.
+    Each of them gets one group of every set, one that nobody else has and that all must have, and
+    one of those that each slot is for. There are `MAX_GROUPS` of a user at most.
     """
     own_group = f"rehearsal-{secrets.token_hex(6)}"
     group_sets = [*original["eligibleGroups"][: MAX_GROUP_SETS - 1], [own_group]]
+    sets_of_user = [*group_sets, *campaign.groups_of_slots][:MAX_GROUPS]
 
     async def set_groups(numbered: tuple[int, SimulatedUser]) -> None:
         number, user = numbered
-        groups = list(dict.fromkeys(names[number % len(names)] for names in group_sets))
+        names = [groups[number % len(groups)] for groups in sets_of_user]
+        groups = list(dict.fromkeys(name.replace("*", own_group) for name in names))
         require_type(await client.query(VOUCH_FOR_USER, token, id=user.user_id), "User")
         change = {"userId": user.user_id, "groups": groups}
         require_type(await client.query(SET_GROUPS, token, input=change), "User")

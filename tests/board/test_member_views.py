@@ -153,6 +153,28 @@ async def test_a_weekly_course_says_its_days_and_the_limits_of_ones_group(board:
     await expect(page.locator("ul.dates li")).to_have_count(8)
 
 
+@pytest.mark.parametrize("opens_in_s", [-1, 3600])
+async def test_a_course_for_some_classes_says_so_to_others_and_is_not_for_them(
+    board: Board, opens_in_s: float
+) -> None:
+    course = await board.course(opens_in_s=opens_in_s, onlyForGroups=["9a", "10*"], number="R-2")
+    mia, tom = await board.student("Mia"), await board.student("Tom")
+    for student, group in ((mia, "8a"), (tom, "10b")):
+        await board.vouch_for(student)
+        await set_groups(board.organizer, student, group)
+    page = await board.visit(mia, course)
+    await page.set_viewport_size({"width": 360, "height": 800})
+    await expect(course.row(page, "closed")).to_contain_text("Only for 10…, 9a")
+    await expect(course.row(page, "closed")).to_contain_text("No. R-2 · Room 1")
+    await page.get_by_label("For me").check()
+    await shown(page, "No course found.").wait_for()
+    await page.goto(f"/board#/slot/{course.slot_id}")
+    await expect(page.locator("dl.facts")).to_contain_text("For10…, 9a")
+    page = await board.visit(tom, course)
+    await page.get_by_label("For me").check()
+    await course.row(page, "open" if opens_in_s < 0 else "soon").wait_for()
+
+
 async def test_places_of_a_course_that_has_begun_are_not_free(board: Board) -> None:
     begun = datetime.now(UTC) - timedelta(minutes=5)
     course = await board.course(

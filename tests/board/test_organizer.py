@@ -36,11 +36,13 @@ PLACE_OF_SLOT = "query($id: ID!) { slot(id: $id) { startTime location capacity }
 SET_GROUPS = "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }"
 COURSE_FIELDS: dict[str, str | bool] = {
     "title": "Chess club",
+    "number": "R-2",
     "description": "Bring a *board*.",
     "timeZone": "Europe/Berlin",
     "location": "Courtyard",
     "meetingUrl": "https://meet.example/chess",
     "capacity": "9",
+    "onlyForGroups": "7b, 7a;8*",
     "kind": "OTHER",
     "holdMinutes": "7",
     "holdCooldownMinutes": "4",
@@ -56,11 +58,13 @@ COURSE_FIELDS: dict[str, str | bool] = {
 # What the API gets of it: in minutes.
 SENT_COURSE = {
     "title": "Chess club",
+    "number": "R-2",
     "description": "Bring a *board*.",
     "timeZone": "Europe/Berlin",
     "location": "Courtyard",
     "meetingUrl": "https://meet.example/chess",
     "capacity": 9,
+    "onlyForGroups": ["7b", "7a", "8*"],
     "kind": "OTHER",
     "holdMinutes": 7,
     "holdCooldownMinutes": 4,
@@ -73,10 +77,12 @@ SENT_COURSE = {
 # What is entered of a course that exists, and what the API gets of that.
 CHANGED_COURSE: dict[str, tuple[str | bool, object]] = {
     "title": ("Go", "Go"),
+    "number": ("", None),
     "description": ("", None),
     "location": ("", None),
     "meetingUrl": ("", None),
     "capacity": ("8", 8),
+    "onlyForGroups": ("", []),
     "kind": ("COURSE", "COURSE"),
     "holdMinutes": ("6", 6),
     "holdCooldownMinutes": ("0", 0),
@@ -257,6 +263,23 @@ async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typ
         "eligibleGroups": [["Class 7", "Class 9c"]],
         "groupLimits": [{"group": "Class 8*"}],
     }
+
+
+async def test_a_course_is_for_classes_that_are_chosen_with_their_counts(board: Board) -> None:
+    course, mia = await board.course(), await board.student("Mia")
+    await board.vouch_for(mia)
+    groups = {"userId": await mia.fetch_user_id(), "groups": ["Class 9b"]}
+    await board.organizer.execute(SET_GROUPS, input=groups)
+    page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await page.get_by_label("Class 9b · 1").check()
+    await page.locator("[name=onlyForGroups]").fill("Class 9b, Class 10")
+    await page.locator("[name=capacity]").focus()
+    await shown(page, "Class 10: nobody.").wait_for()
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await shown(page, "Only for Class 10, Class 9b").wait_for()
+    await page.goto(f"/board#/plan/{course.campaign_id}")
+    await shown(page, "Only for Class 10, Class 9b").wait_for()
+    await shown(page, "Class 10: nobody has this group.").wait_for()
 
 
 async def test_a_form_sends_each_field_of_a_course_and_then_only_those_that_change(

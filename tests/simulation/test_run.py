@@ -78,7 +78,8 @@ async def test_a_campaign_is_rehearsed_with_a_copy_that_is_hidden_afterwards(
     rules = {"eligibleGroups": [["5a", "5b"]], "groupLimits": [{"group": "5*", "limit": 1}]}
     campaign = await create_campaign(organizer, name=name, published=False, **rules)
     await create_resources(organizer, name)
-    slot = await organizer.add_slot(title="Yoga", campaignId=campaign, capacity=3, resource=name)
+    of_year = {"onlyForGroups": ["year 5*"], "resource": name}
+    slot = await organizer.add_slot(title="Yoga", campaignId=campaign, capacity=3, **of_year)
     draft = await organizer.add_slot(title="Draft", campaignId=campaign, draft=True)
     arguments = ("--campaign", campaign, "--users", "6")
     run = passed(await asyncio.to_thread(simulate, app.url, *arguments))

@@ -97,6 +97,10 @@ export type CreateSlotInput = {
   location?: string | null | undefined;
   /** The address with https:// at which a meeting on the net takes place, at most 2000 characters. Only organizers see it, and users with a confirmed booking. */
   meetingUrl?: string | null | undefined;
+  /** The groups that the slot is for, at most 20, of those that may take part in its campaign; empty for all of them. `class:*` is each group whose name begins so. */
+  onlyForGroups?: Array<string>;
+  /** The number of the slot, at most 40 characters, which no other slot of its campaign has; cancelled ones do not count. Several slots of a series get none. */
+  number?: string | null | undefined;
   /** How many minutes before the start a mail reminds all who have a place, at most 20160; 0 for none, null for the setting of the campaign. */
   reminderMinutes?: number | null | undefined;
   /** The name of an existing resource that the slot occupies, such as a room. Published slots with the same resource cannot overlap. */
@@ -231,7 +235,7 @@ export type RefusalCode =
   | 'NOTHING_TO_BOOK'
   /** The booking is a hold, or it was cancelled, moved or has expired. */
   | 'NOT_CONFIRMED'
-  /** The campaign is for users of other groups. */
+  /** The campaign or the slot is for users of other groups. */
   | 'NOT_ELIGIBLE'
   /** The booking is confirmed and does not expire. */
   | 'NOT_HELD'

@@ -1,6 +1,6 @@
 """`POST /check-in/frames`: the text of the QR code before a camera (docs/decisions/0077).
 
-Browsers that read no codes send what their camera sees. It is decoded, and kept nowhere.
+Browsers that read no codes send what their camera sees. It is decoded, and not stored.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def read_code(pixels: bytes, side: int) -> str | None:
     frame = memoryview(pixels).cast("B", shape=[side, side])
     qr_codes = zxingcpp.BarcodeFormats(zxingcpp.BarcodeFormat.QRCode)
     found = zxingcpp.read_barcodes(frame, formats=qr_codes)
-    # Codes of bookings are ASCII; another one is told from them by what is left of it.
+    # Codes of bookings are ASCII. What is left of another one is no code of a booking.
     return found[0].bytes.decode("ascii", "replace") if found else None
 
 

@@ -89,6 +89,7 @@ SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
 LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("resources", "Rooms and devices", 28, lambda row: ";".join(row.slot.resources)),
     RosterColumn("meetings", "Meetings", 60, _meetings, text=_schedule),
+    RosterColumn("number", "Number", 10, lambda row: row.slot.number),
 )
 _NAME = RosterColumn[RosterRow]("name", "Name", 24, lambda row: row.name)
 _EMAIL = RosterColumn[RosterRow]("email", "Email or user name", 30, lambda row: row.login_name)

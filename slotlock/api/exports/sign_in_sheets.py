@@ -139,7 +139,7 @@ class _SlotSheet:
     @property
     def characters(self) -> set[str]:
         """The characters of what users wrote."""
-        return set("".join((self.slot.title, self.slot.place or "", *chain(*self.rows))))
+        return set("".join((self.slot.numbered_title, self.slot.place or "", *chain(*self.rows))))
 
     def to_json(self, language: str, missing: Collection[str]) -> dict[str, object]:
         """Return the input of the template for this sheet."""
@@ -147,7 +147,7 @@ class _SlotSheet:
         widths = [column.width for column in SIGN_IN_COLUMNS]
         notes = {SlotStatus.DRAFT: texts.draft, SlotStatus.CANCELLED: texts.cancelled}
         return {
-            "title": _to_cell(slot.title, HEADING_WIDTH),
+            "title": _to_cell(slot.numbered_title, HEADING_WIDTH),
             "time": format_schedule(slot.all_meetings, slot.time_zone, language),
             "place": _to_cell(slot.place or "", HEADING_WIDTH),
             "notes": [

@@ -4,12 +4,12 @@ import { deciding, placeOf, refused } from "./bookings.js";
 import { h } from "./kernel.js";
 import { others, placesFor, shows, whom } from "./people.js";
 import { newRefusal, shownState, stars } from "./slotstate.js";
-import { compareNames, dateKey, dayOf, language, rhythmOf, timeOf } from "./text.js";
+import { compareNames, dateKey, dayOf, language, rhythmOf, t, timeOf } from "./text.js";
 
-/** Return where it is, and who leads it. @param {any} slot */
+/** Return its number, where it is, and who leads it. @param {any} slot */
 export function whereOf(slot) {
   const resources = (slot.resources ?? []).map((/** @type {any} */ each) => each.name);
-  return [slot.location, ...resources].filter(Boolean).join(" · ");
+  return [slot.number && t("slot.number", { number: slot.number }), slot.location, ...resources].filter(Boolean).join(" · ");
 }
 
 /** Return what is known, and the actions. @param {import("./slotstate.js").Shown} shown */

@@ -14,6 +14,8 @@ import { commas, countdown, dateKey, ordinal, shortMomentOf, shortOf, t, timeOf 
 const ALMOST = 2;
 /** A refusal that is shown in the row that was clicked, before the row says what is there. */
 const SHOWN_MS = 8000;
+/** How many groups a row names. */
+const SHOWN_GROUPS = 4;
 
 /**
  * What a row shows. Its elements are only made if the row changes; `moment` is what time alone changes.
@@ -36,7 +38,7 @@ export function shownState(slot, context) {
   if (booking?.status === "HELD" && Date.parse(booking.heldUntil) > now()) return heldState(slot, booking);
   if (booking?.status === "CONFIRMED") return yoursState(slot);
   if (slot.myWaitlistEntry) return waitingState(slot);
-  if (hasBegun(slot)) return closedState({ code: "SLOT_STARTED" });
+  if (hasBegun(slot)) return closedState(slot, { code: "SLOT_STARTED" });
   if (context.isByLot || context.opensAt > now()) return soonState(slot, context);
   const failed = newRefusal(slot)?.refusal;
   // What several people were refused is said below, and may still be right for this one.
@@ -46,7 +48,7 @@ export function shownState(slot, context) {
   if (refusal?.code === "TIME_CONFLICT") return clashState(slot, refusal);
   if (refusal?.code === "LIMIT_REACHED" && refusal.limit === 1 && context.own) return limitState(slot, context.own);
   if (refusal && !["SLOT_FULL", "NOT_YET_OPEN", "ALREADY_BOOKED", "QUEUE_ONLY"].includes(refusal.code)) {
-    return closedState(refusal);
+    return closedState(slot, refusal);
   }
   if (slot.remaining <= 0) return fullState(slot, refusal);
   return openState(slot, context);
@@ -84,10 +86,18 @@ export function audienceOf(campaign) {
   return (campaign?.eligibleGroups ?? []).map(commas).join(" · ");
 }
 
-/** Whether the campaign is for a group of this person, as far as is known. @param {any} campaign */
-export function isForMe(campaign) {
+/** Return the groups that a course is for, of those of its campaign; 7* is every group that begins with 7. @param {any} slot @returns {string} */
+export function groupsOf({ onlyForGroups = [] }) {
+  return commas(onlyForGroups.map((/** @type {string} */ each) => each.replace("*", "…")));
+}
+
+/** Whether a campaign, and a course of it, are for a group of this person, as far as is known. @param {any} campaign @param {any} [slot] */
+export function isForMe(campaign, slot) {
   const groups = me?.role === "MEMBER" && me.groups;
-  return !groups || !campaign || (campaign.eligibleGroups ?? []).every((/** @type {string[]} */ set) => set.some((each) => groups.includes(each)));
+  const sets = [...(campaign?.eligibleGroups ?? []), slot?.onlyForGroups ?? []].filter((each) => each.length);
+  /** @param {string} name */
+  const isMine = (name) => groups.some((/** @type {string} */ each) => (name.endsWith("*") ? each.startsWith(name.slice(0, -1)) : each === name));
+  return !groups || sets.every((/** @type {string[]} */ set) => set.some(isMine));
 }
 
 /** Return the refusal that this row still shows. @param {any} slot */
@@ -96,9 +106,11 @@ export function newRefusal(slot) {
   return failed && Date.now() - failed.at < SHOWN_MS ? failed : null;
 }
 
-/** @param {any} refusal @returns {Shown} */
-function closedState(refusal) {
-  return { state: "closed", left: () => [h("p", null, icon("lock"), reason(refusal))] };
+/** @param {any} slot @param {any} refusal @returns {Shown} */
+function closedState(slot, refusal) {
+  const count = slot.onlyForGroups?.length;
+  const text = () => (refusal.code === "NOT_ELIGIBLE" && count && count <= SHOWN_GROUPS ? t("state.onlyFor", { groups: groupsOf(slot) }) : reason(refusal));
+  return { state: "closed", left: () => [h("p", null, icon("lock"), text())] };
 }
 
 /** @param {any} slot @param {import("./bookings.js").Deciding} sent @returns {Shown} */
@@ -148,12 +160,12 @@ function waitingState(slot) {
 
 /** @param {any} slot @param {Context} context @returns {Shown} */
 function soonState(slot, { opensAt, isForOthers, isByLot }) {
-  if (isForOthers) return closedState({ code: "NOT_ELIGIBLE" });
+  if (isForOthers || !isForMe(null, slot)) return closedState(slot, { code: "NOT_ELIGIBLE" });
   const leftMs = opensAt - now();
   const moment = leftMs < 60_000 ? t("state.in", { time: countdown(leftMs) }) : t("state.from", { time: opening(opensAt, slot.timeZone) });
   const refusal = slot.myEligibility?.refusal;
   if (refusal && !["NOT_YET_OPEN", "SLOT_FULL", "DRAW_ONLY"].includes(refusal.code)) {
-    return closedState(refusal);
+    return closedState(slot, refusal);
   }
   const count = slot.remaining;
   const text = () => {

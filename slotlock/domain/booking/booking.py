@@ -107,7 +107,7 @@ class BookingLimit(DescribedEnum):
     CLOSED = "closed", "A campaign takes no bookings after it closes or while it is unpublished."
     NOT_ELIGIBLE = (
         "not_eligible",
-        "A campaign takes bookings of its eligible groups only.",
+        "A campaign or a slot takes bookings of its groups only.",
         "NOT_ELIGIBLE",
         True,
     )

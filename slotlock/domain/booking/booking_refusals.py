@@ -148,7 +148,7 @@ class Closed(SlotOutcome):
     )
 )
 class NotEligible(SlotOutcome):
-    """The campaign is for users of other groups."""
+    """The campaign or the slot is for users of other groups."""
 
     slot_id: SlotId = shown_slot(REQUESTED_SLOT)
 

@@ -1,5 +1,6 @@
 """A slot as its organizer defined it. Its bookings are in `SlotState`."""
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY
 from datetime import datetime, timedelta
 from typing import NewType
@@ -20,9 +21,18 @@ from slotlock.domain.campaigns.terms import (
 )
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.described_enum import DescribedEnum
-from slotlock.domain.shared.facts import Line, Link, Number, attribute, attributes_of, fact
+from slotlock.domain.shared.facts import (
+    Line,
+    Link,
+    Names,
+    Number,
+    attribute,
+    attributes_of,
+    fact,
+)
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.value_object import partial_value_object, value_object
+from slotlock.domain.users.groups import validate_pattern
 from slotlock.domain.users.user import UserId
 
 SeriesId = NewType("SeriesId", str)
@@ -32,6 +42,8 @@ MAX_CAPACITY = 1000
 MAX_HOLD_MINUTES = 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_CHOICE_GROUP_LENGTH = 100
+MAX_ONLY_FOR_GROUPS = 20
+MAX_NUMBER_LENGTH = 40
 # What browsers and servers commonly take. A link to a meeting of Teams has 240 characters.
 MAX_LINK_LENGTH = 2000
 MINUTES_PER_DAY = 24 * 60
@@ -132,6 +144,18 @@ class SlotSettings:
     )
     # Only for organizers, and with a booking: see `meeting_url_for`.
     meeting_url: str | None = fact(Link(MAX_LINK_LENGTH), default=None)
+    only_for_groups: tuple[str, ...] = fact(
+        Names(MAX_ONLY_FOR_GROUPS, ProblemCode.TOO_MANY_GROUPS, validate_pattern),
+        default=(),
+        shown="The groups that the slot is for, of those that may take part in its campaign; "
+        "empty if it is for all of them. `class:*` is each group whose name begins so.",
+    )
+    number: str | None = fact(
+        Line(MAX_NUMBER_LENGTH),
+        default=None,
+        shown="The number of the slot, which no other slot of its campaign has; cancelled ones "
+        "do not count.",
+    )
 
 
 @partial_value_object
@@ -204,6 +228,11 @@ class Slot(SlotSettings):
         return self.several_resources or (() if self.resource is None else (self.resource,))
 
     @property
+    def numbered_title(self) -> str:
+        """The title, after the number if there is one."""
+        return f"{self.number} {self.title}" if self.number else self.title
+
+    @property
     def place(self) -> str | None:
         """Where the slot takes place: its location, and the names of its resources."""
         names = dict.fromkeys((*filter(None, (self.location,)), *self.resources))
@@ -226,7 +255,7 @@ class Slot(SlotSettings):
     @property
     def needs_user_groups(self) -> bool:
         """Whether decisions depend on the groups of users."""
-        return self.terms is not None or bool(self.group_limits)
+        return self.terms is not None or bool(self.group_limits or self.only_for_groups)
 
     @property
     def limits_groups(self) -> bool:
@@ -243,7 +272,15 @@ class Slot(SlotSettings):
     @property
     def needs_user_context(self) -> bool:
         """Whether decisions depend on anything of a user outside the slot."""
-        return self.terms is not None or bool(self.group_limits) or self.choice_group is not None
+        return self.needs_user_groups or self.choice_group is not None
+
+    def is_for(self, groups: Iterable[str]) -> bool:
+        """Return whether the slot is for a user with these groups, of those who are eligible."""
+        return not self.only_for_groups or any(
+            group.startswith(name[:-1]) if name.endswith("*") else group == name
+            for group in groups
+            for name in self.only_for_groups
+        )
 
     def limit_of_group(self, group: str) -> int | None:
         """Return how many bookings a group may have: the limit of the slot, or of its campaign."""

@@ -25,7 +25,7 @@ from slotlock.domain.shared.text import (
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.groups import validate_group
+from slotlock.domain.users.groups import validate_group, validate_pattern
 
 MAX_CAMPAIGN_NAME_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 10_000
@@ -314,7 +314,6 @@ def validate_group_limits(limits: tuple[GroupLimit, ...], max_limit: int) -> Pro
     for limit in limits:
         if not 1 <= limit.limit <= max_limit:
             return ProblemCode.LIMIT_NOT_IN_RANGE.problem(minimum=1, maximum=max_limit)
-        name = limit.group.removesuffix("*")
-        if limit.group != "*" and (problem := validate_group(name)):
+        if problem := validate_pattern(limit.group):
             return problem
     return None

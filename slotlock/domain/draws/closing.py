@@ -77,7 +77,8 @@ def close_wishes(
     # A slot that starts before the seed is known gets no users by lot.
     since = max(now, draw.settings.seed_at or now)
     open_states = {each.id: each for each in states if is_open(each.slot, since)}
-    slots = [state.slot for state in states]
+    # The groups of one slot rule nobody out of the campaign.
+    slots = [replace(state.slot, only_for_groups=()) for state in states]
     limited: dict[SlotId, set[str]] = {slot_id: set() for slot_id in open_states}
     by_pseudonym, ruled_out = dict[str, UserId](), dict[str, str]()
     counted: list[tuple[Wishes, list[DrawMember], list[WishOutcome]]] = []
@@ -207,13 +208,17 @@ def _had(context: UserContext, terms: CampaignTerms, now: datetime) -> int:
 def _blocked_wishes(
     wished: Sequence[Slot], users: UserContexts, context: UserContext, now: datetime
 ) -> Iterator[WishOutcome]:
-    """Yield the wishes that earlier bookings rule out, anywhere and whatever the lots are."""
+    """Yield the wishes that groups or earlier bookings rule out, whatever the lots are."""
     booked = {other.slot.id for other in context.bookings if not other.booking.is_expired_at(now)}
-    for slot in wished if booked else ():
+    for slot in wished:
         if slot.id in booked:
             yield WishOutcome(slot.id, WishResult.ALREADY_BOOKED)
             continue
-        for limit, refusal in user_violations(slot, users, context.user_id, now):
+        if not slot.is_for(context.groups):
+            yield WishOutcome(slot.id, WishResult.NOT_ELIGIBLE)
+            continue
+        violations = user_violations(slot, users, context.user_id, now) if booked else ()
+        for limit, refusal in violations:
             if limit in _BLOCKING and isinstance(refusal, OtherBookingRefusal):
                 conflict = refusal.booking.slot_id if refusal.booking else None
                 yield WishOutcome(slot.id, _BLOCKING[limit], conflict=conflict)

@@ -63,7 +63,7 @@ class WishResult(DescribedEnum):
     )
     LIMIT = "LIMIT", "The user had as many bookings as the campaign or the choice group allows."
     GROUP_FULL = "GROUP_FULL", "All places of the group were taken."
-    NOT_ELIGIBLE = "NOT_ELIGIBLE", "The user may not book in the campaign."
+    NOT_ELIGIBLE = "NOT_ELIGIBLE", "The campaign or the slot is for others."
     ALREADY_BOOKED = "ALREADY_BOOKED", "The user had a place before the draw."
     # What records have in place of the two before, and of earlier bookings that rule a wish out.
     BLOCKED = "BLOCKED", "No lot could give it."

@@ -90,7 +90,7 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
             slot_id=slot.id,
             meetings=meetings,
             time_zone=slot.time_zone,
-            title=slot.title,
+            title=slot.numbered_title,
             location=slot.place,
             status=status,
             # Every change of the event increments one of the two, and neither ever decreases.
@@ -115,7 +115,7 @@ def events_of_slot(
             slot_id=slot.id,
             meetings=(meeting,),
             time_zone=slot.time_zone,
-            title=slot.title,
+            title=slot.numbered_title,
             location=slot.place,
             status=EventStatus.CANCELLED if cancelled else EventStatus.CONFIRMED,
             sequence=slot.revision,

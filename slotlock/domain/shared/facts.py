@@ -7,6 +7,7 @@ What clients see of an attribute of a booking follows as well, if its declaratio
 """
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from types import NoneType
 from typing import Any, get_args
@@ -88,7 +89,29 @@ class Link:
         return None
 
 
-Check = Number | Line | Link
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Lists of at most so many names, which are stored in order and each once.
+
+    `check_name` returns the problem with one name.
+    """
+
+    maximum: int
+    too_many: ProblemCode
+    check_name: Callable[[str], Problem | None]
+
+    def normalize(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names in canonical spelling."""
+        return tuple(sorted(set(map(normalize_line, names))))
+
+    def problem(self, names: tuple[str, ...]) -> Problem | None:
+        """Return the problem with a list of names, or None."""
+        if len(names) > self.maximum:
+            return self.too_many.problem(maximum=self.maximum)
+        return next(filter(None, map(self.check_name, names)), None)
+
+
+Check = Number | Line | Link | Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +142,7 @@ class Attribute:
     @property
     def is_nullable(self) -> bool:
         """Whether None is a value of the fact."""
-        return isinstance(None, self.type)
+        return self.type is not self.value_type
 
     def normalize(self, value: Any) -> Any:
         """Return a value of the fact as it is stored."""
@@ -136,7 +159,7 @@ def fact(
     default: Any = MISSING,
     shown: str = "",
 ) -> Any:
-    """Declare a number, a time, a member of an enum, a text of one line or a link."""
+    """Declare a number, a time, a member of an enum, a text of one line, a link or names."""
     metadata = {"is_fact": True, "check": check, "shown": shown}
     return field(default=default, metadata=metadata)
 

@@ -14,6 +14,8 @@ class ProblemCode(Enum):
     NAME_MISSING = "Please enter a name."
     TITLE_MISSING = "A slot needs a title."
     NAME_TAKEN = "This name is used already."
+    NUMBER_TAKEN = "Another slot of the campaign has this number."
+    NUMBER_OF_ONE_SLOT = "A number is for one slot, not for several of a series."
     TOO_LONG = "Please use at most {maximum} characters."
     CONTROL_CHARACTERS = "Control characters are not allowed."
     NOT_ONE_LINE = "Line breaks and control characters are not allowed."
@@ -57,7 +59,7 @@ class ProblemCode(Enum):
     RECENTLY_MAILED = "The user got an invitation by mail within the last day."
 
     # Groups and campaigns
-    TOO_MANY_GROUPS = "A user can have at most {maximum} groups."
+    TOO_MANY_GROUPS = "At most {maximum} groups are possible."
     GROUP_BLANK = "The name of a group cannot be blank."
     GROUP_SEPARATOR = "The name of a group cannot contain a comma, a semicolon or a star (*)."
     TOO_MANY_GROUP_SETS = "A campaign can have at most {maximum} sets of groups."

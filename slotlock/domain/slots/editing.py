@@ -112,8 +112,9 @@ def edit(state: SlotState, changes: SlotPatch, now: datetime) -> Decision[EditSl
         and not slot.needs_user_groups
         and (state.booked_count or state.waitlist_length)
     ):
+        field = "groupLimits" if after.group_limits else "onlyForGroups"
         problem = ProblemCode.GROUPS_NOT_RECORDED.problem()
-        return refuse(InvalidInput((FieldProblem("groupLimits", problem),)))
+        return refuse(InvalidInput((FieldProblem(field, problem),)))
     is_revised = _calendar_fields(after) != _calendar_fields(slot)
     is_revised = is_revised or changes.description is not UNCHANGED
     after = replace(after, revision=slot.revision + is_revised)
@@ -154,7 +155,7 @@ def _with_new_times(slot: Slot, changes: SlotPatch) -> Slot | InvalidInput:
 def _calendar_fields(slot: Slot) -> tuple[object, ...]:
     """Return the fields that calendars show; the description is no part of the slot."""
     times = (slot.time_zone, slot.all_meetings)
-    return slot.title, slot.location, slot.resources, slot.meeting_url, *times
+    return slot.numbered_title, slot.location, slot.resources, slot.meeting_url, *times
 
 
 def publish(state: SlotState) -> Decision[EditSlotOutcome]:

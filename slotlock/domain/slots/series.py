@@ -117,6 +117,11 @@ class SeriesConflicts:
     conflicts: tuple[ResourceTaken, ...] = shown("The dates on which it is taken, and why.")
 
 
+NUMBER_OF_ONE_SLOT = InvalidInput(
+    (FieldProblem("number", ProblemCode.NUMBER_OF_ONE_SLOT.problem()),)
+)
+
+
 def occurrences_of_draft(
     draft: SlotDraft,
     rrule: str,
@@ -128,6 +133,8 @@ def occurrences_of_draft(
     if draft.start is None or draft.end is None or draft.timetable is not None:
         problem = FieldProblem("startTime", ProblemCode.SERIES_NEEDS_TIMES.problem())
         return InvalidInput((problem,))
+    if draft.settings.number:
+        return NUMBER_OF_ONE_SLOT
     # The rule may leave out the start of the draft: what counts is the dates of the series.
     first = create(slot_ids[0], replace(draft, allow_past=True), now)
     if isinstance(first, InvalidInput):
@@ -205,6 +212,8 @@ def changes_per_slot(
 ) -> dict[SlotId, SlotPatch] | InvalidInput:
     """Return the changes of each slot: where times change, all slots move as the first one does."""
     selected = slots[0]
+    if changes.settings.number:
+        return NUMBER_OF_ONE_SLOT
     if changes.timetable is not UNCHANGED:
         problem = ProblemCode.TIMETABLE_OF_SEVERAL.problem()
         return InvalidInput((FieldProblem("timetable", problem),))

@@ -185,6 +185,7 @@ def _copy(template: Slot, slot_id: SlotId, start: datetime, now: datetime) -> Sl
         end=start + (template.end - template.start),
         status=SlotStatus.DRAFT if is_cancelled else template.status,
         cancellation=None,
+        number=None,
         revision=0,
         revised_at=now,
     )

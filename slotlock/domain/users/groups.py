@@ -73,6 +73,11 @@ def validate_groups(groups: tuple[str, ...]) -> Problem | None:
     return next((problem for problem in map(validate_group, groups) if problem), None)
 
 
+def validate_pattern(pattern: str) -> Problem | None:
+    """Return the problem with the name of a group, or with the beginning of names as `class:*`."""
+    return None if pattern == "*" else validate_group(pattern.removesuffix("*"))
+
+
 def validate_group(group: str) -> Problem | None:
     """Return the problem with the name of one group, or None."""
     if not strip_blanks(group):

@@ -102,10 +102,12 @@ class SlotFacts(Node):
         "How many places a group may have in the slot, in addition to the limits of the campaign.",
     )
 
-    @field(description=similar_groups_of("the slot limits"))
+    vars().update(_shown("only_for_groups"))
+
+    @field(description=similar_groups_of("the slot limits or is for"))
     async def similar_groups(self, info: Info) -> list[list[str]] | None:
         limited = [each.group for each in self._slot.group_limits]
-        return await info.context.loaders.similar_groups(limited)
+        return await info.context.loaders.similar_groups([*limited, *self._slot.only_for_groups])
 
     resource = attribute_field(
         "_slot.resource",
@@ -162,7 +164,7 @@ FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if fiel
     "attendanceByMeeting": {"meetings", "start", "end"},
     "resources": {"resource", "several_resources"},
     "series": {"series_id"},
-    "similarGroups": {"group_limits"},
+    "similarGroups": {"group_limits", "only_for_groups"},
     "seriesId": {"series_id"},
     "campaign": {"terms"},
     "version": {"version"},

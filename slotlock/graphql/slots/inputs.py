@@ -11,7 +11,7 @@ from strawberry import UNSET, field
 from slotlock.domain.booking.slot import SLOT_FACTS, SlotSettings
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
-from slotlock.domain.shared.facts import Attribute
+from slotlock.domain.shared.facts import Attribute, Names
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import is_blank
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
@@ -93,12 +93,20 @@ HOLD_COOLDOWN_DESCRIPTION = (
     "How many minutes a user whose hold ended without a confirmation cannot hold a place in the "
     "slot again, 0 to 10080. A booking without a hold is not affected."
 )
+NUMBER_DESCRIPTION = (
+    "The number of the slot, at most 40 characters, which no other slot of its campaign has; "
+    "cancelled ones do not count. Several slots of a series get none."
+)
 REMINDER_DESCRIPTION = (
     "How many minutes before the start a mail reminds all who have a place, at most 20160; 0 for "
     "none, null for the setting of the campaign."
 )
 GROUP_LIMITS_DESCRIPTION = (
     "How many places a group may have in the slot, in addition to the limits of the campaign."
+)
+ONLY_FOR_GROUPS_DESCRIPTION = (
+    "The groups that the slot is for, at most 20, of those that may take part in its campaign; "
+    "empty for all of them. `class:*` is each group whose name begins so."
 )
 CUTOFF_DESCRIPTION = (
     "How many minutes before the start members can no longer cancel a booking, 0 to 86400."
@@ -128,6 +136,11 @@ def _to_names(
         problem = ProblemCode.UNKNOWN_RESOURCE_ID.problem()
         return InvalidInput((FieldProblem("resourceIds", problem),))
     return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _to_value(fact: Attribute, value: Any) -> Any:
+    """Convert a fact of a new slot. Its default is that of the domain, whatever GraphQL gives."""
+    return tuple(value) if isinstance(fact.check, Names) else value
 
 
 def _to_change(fact: Attribute, value: Any) -> Any:
@@ -180,6 +193,8 @@ class CreateSlotInput:
     group_limits: list[GroupLimitInput] = field(
         default_factory=list, description=GROUP_LIMITS_DESCRIPTION
     )
+    only_for_groups: tuple[str, ...] = field(default=(), description=ONLY_FOR_GROUPS_DESCRIPTION)
+    number: str | None = field(default=None, description=NUMBER_DESCRIPTION)
     resource: str | None = field(
         default=None,
         description="The name of an existing resource that the slot occupies, such as a room. "
@@ -206,7 +221,9 @@ class CreateSlotInput:
         if isinstance(names, InvalidInput):
             return names
         return SlotDraft(
-            SlotSettings(**{fact.name: getattr(self, fact.name) for fact in SLOT_FACTS}),
+            SlotSettings(
+                **{fact.name: _to_value(fact, getattr(self, fact.name)) for fact in SLOT_FACTS}
+            ),
             start=self.start_time,
             end=self.end_time,
             description=self.description,
@@ -265,6 +282,10 @@ class UpdateSlotInput:
     group_limits: list[GroupLimitInput] | None = field(
         default=UNSET, description=GROUP_LIMITS_DESCRIPTION
     )
+    only_for_groups: tuple[str, ...] | None = field(
+        default=UNSET, description=ONLY_FOR_GROUPS_DESCRIPTION
+    )
+    number: str | None = field(default=UNSET, description=NUMBER_DESCRIPTION)
     resource: str | None = field(
         default=UNSET,
         description="The name of an existing resource that the slot occupies, instead of all that "

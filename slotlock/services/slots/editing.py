@@ -12,8 +12,9 @@ from slotlock.domain.booking.slot import MAX_CAPACITY, MAX_WAITLIST_CAPACITY, Sl
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.unchanged import UNCHANGED
-from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots import editing
 from slotlock.domain.slots.resource_conflicts import ResourceTaken, ResourceUsage, needs_resource
@@ -45,6 +46,7 @@ from slotlock.services.slots.edit_command import (
 
 CreateSlotRefusal = InvalidInput | CampaignNotFound | ResourceTaken | Locked | KeyReused
 CreateSlotOutcome = SlotSaved | CreateSlotRefusal
+NUMBER_TAKEN = InvalidInput((FieldProblem("number", ProblemCode.NUMBER_TAKEN.problem()),))
 
 
 @value_object
@@ -66,6 +68,21 @@ async def with_campaign_terms(
         return CampaignNotFound(campaign_id)
     seen = CampaignVersion(campaign_id, campaign.terms.version)
     return DraftInCampaign(replace(draft, terms=campaign.terms), (seen,))
+
+
+async def with_free_number(
+    services: Services, slot: Slot
+) -> tuple[Precondition, ...] | InvalidInput:
+    """Return the precondition that no other slot of the campaign has the number of this one."""
+    if slot.number is None or slot.terms is None:
+        return ()
+    campaign_id = slot.terms.campaign_id
+    if await services.campaigns.find_numbered(campaign_id, slot.number) not in (None, slot.id):
+        return NUMBER_TAKEN
+    # The terms of the slot may be older for a moment.
+    campaign = await services.campaigns.find(campaign_id)
+    terms = slot.terms if campaign is None else campaign.terms
+    return (CampaignVersion(campaign_id, terms.version, (slot.number,)),)
 
 
 async def create(
@@ -104,12 +121,16 @@ async def create(
         if taken := ResourceUsage.from_slots(rivals).conflict_with(created.slot):
             refusal = taken
             break
+        numbers = await with_free_number(services, created.slot)
+        if isinstance(numbers, InvalidInput):
+            refusal = numbers
+            break
         saved = SlotSaved(slot_id)
         write_set = WriteSet(
             (),
             idempotency_records=(to_record(key, saved, now, (created,)),) if key else (),
             new_slots=(created,),
-            preconditions=(*placed.preconditions, *resource_versions),
+            preconditions=(*placed.preconditions, *resource_versions, *numbers),
             audit_notes=creation_notes([created], organizer_id),
         )
         if check_written(await services.slot_writer.commit(write_set)):
@@ -232,13 +253,20 @@ async def _plan(
     plan = plan_edit(requested, slots)
     if isinstance(plan, InvalidInput):
         return plan
-    edited = (
+    edited = [
         (before.slot, after.slot) for before in loaded for after in plan(before, now).changed_slots
-    )
+    ]
     rescheduled = tuple(after for before, after in edited if needs_new_resource_time(before, after))
     rivals, resource_versions = await resource_rivals(services, rescheduled)
     if missing := await resources.find_missing(services, rescheduled, resource_versions):
         return missing
+    numbers: tuple[Precondition, ...] = ()
+    for before, after in edited:
+        if after.number != before.number:
+            free = await with_free_number(services, after)
+            if isinstance(free, InvalidInput):
+                return free
+            numbers += free
     loaded_ids = {slot.id for slot in slots}
     return EditSlots(
         target.organizer_id,
@@ -247,7 +275,7 @@ async def _plan(
         rescheduled,
         tuple(rival for rival in rivals if rival.id not in loaded_ids),
         target.waitlist_depth,
-        resource_versions,
+        (*resource_versions, *numbers),
         await _descriptions_before(services, requested, loaded),
     )
 

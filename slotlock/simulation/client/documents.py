@@ -47,7 +47,7 @@ COPY_CAMPAIGN = """mutation CopyCampaign($input: CopyCampaignInput!) {
 }"""
 SLOTS_OF_CAMPAIGN = """query SlotsOfCampaign($campaign: ID!, $status: SlotStatus!, $after: String) {
   slots(filter: {campaignId: $campaign, status: $status}, first: 100, after: $after) {
-    nodes { id title } pageInfo { hasNextPage endCursor }
+    nodes { id title onlyForGroups } pageInfo { hasNextPage endCursor }
   }
 }"""
 VOUCH_FOR_USER = """mutation VouchForUser($id: ID!) {

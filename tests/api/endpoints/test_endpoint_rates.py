@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from slotlock.api.calendars.calendar_endpoint import CALENDAR_READ_COST
-from slotlock.api.endpoints.draw_record_endpoint import RECORD_READ_COST
+from slotlock.api.exports.draw_record_endpoint import RECORD_READ_COST
 from slotlock.domain.users.user import Role
 from slotlock.graphql.limits.operation_rates import MAX_FILES_PER_MINUTE, MAX_FRAMES_PER_MINUTE
 from tests.support.apps.processes import AppProcess

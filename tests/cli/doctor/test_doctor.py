@@ -76,7 +76,7 @@ def test_a_healthy_deployment_has_no_failure(
         "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
         "MongoDB documents", "addresses", "admin", "Redis", "Redis clock", "Redis eviction",
         "Redis memory", "Redis persistence", "outbox reader", "outbox entries", "draws",
-        "webhooks",
+        "webhooks", "site",
     }  # fmt: skip
 
 

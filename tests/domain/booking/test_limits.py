@@ -1,4 +1,4 @@
-"""Limits of a slot: the cooldown of holds, and the bookings of a group."""
+"""Limits of a slot: the cooldown of holds, the bookings of a group, and whom it is for."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -7,7 +7,12 @@ import pytest
 
 from slotlock.domain.booking.booking import Booking, BookingLimit, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.booking_outcomes import Booked, BookingCancelled, WaitlistJoined
-from slotlock.domain.booking.booking_refusals import GroupFull, HoldCooldown, SlotNotFull
+from slotlock.domain.booking.booking_refusals import (
+    GroupFull,
+    HoldCooldown,
+    NotEligible,
+    SlotNotFull,
+)
 from slotlock.domain.booking.rules.book import book
 from slotlock.domain.booking.rules.booking_changes import cancel, confirm
 from slotlock.domain.booking.rules.promotion import promotion_candidates
@@ -27,6 +32,7 @@ from tests.support.domain.builders import (
     with_waitlist,
 )
 from tests.support.domain.campaign_builders import (
+    build_campaign_slot,
     build_group_limited_slot,
     contexts,
     refusal_of,
@@ -227,3 +233,75 @@ def test_users_of_a_full_group_can_wait_although_places_are_free() -> None:
     assert isinstance(decide(join, one, attempt, NOW, users=users)[1], WaitlistJoined)
     others = replace(attempt, user_id=UserId("cleo"))
     assert decide(join, one, others, NOW, users=users) == (one, SlotNotFull(one.id))
+
+
+def only_for(*groups: str, of_campaign: bool = True, capacity: int = 5) -> SlotState:
+    """Return a slot for these groups."""
+    slot = build_campaign_slot(capacity) if of_campaign else build_slot(capacity)
+    return with_facts(slot, only_for_groups=groups)
+
+
+@pytest.mark.parametrize("of_campaign", [True, False])
+@pytest.mark.parametrize(
+    ("groups", "is_eligible"),
+    [
+        (("class:9a",), True),
+        (("choir", "class:9b"), True),
+        (("year:9",), True),
+        (("class:8a",), False),
+        (("Class:9A",), False),
+        (("year:91",), False),
+        ((), False),
+    ],
+)
+def test_a_slot_is_for_users_with_one_of_its_groups(
+    groups: tuple[str, ...], is_eligible: bool, of_campaign: bool
+) -> None:
+    before = only_for("class:9*", "year:9", of_campaign=of_campaign)
+    users = contexts(user_in_groups("ada", *groups))
+    for hold in (False, True):
+        _, outcome = decide(book, before, booking_request("ada", hold), NOW, users=users)
+        assert isinstance(outcome, Booked) if is_eligible else outcome == NotEligible(before.id)
+
+
+def test_a_slot_for_no_groups_is_for_all_who_are_eligible() -> None:
+    assert isinstance(decide(book, only_for(), booking_request("ada"), NOW)[1], Booked)
+    campaign = with_facts(build_campaign_slot(eligible_groups=(("9a",),)), only_for_groups=("5a",))
+    users = contexts(user_in_groups("ada", "5a"), user_in_groups("ben", "5a", "9a"))
+    assert refusal_of(campaign, "ada", users=users) == NotEligible(campaign.id)
+    assert isinstance(decide(book, campaign, booking_request("ben"), NOW, users=users)[1], Booked)
+
+
+def test_nobody_moves_or_waits_where_only_others_may_book() -> None:
+    users = contexts(user_in_groups("ada", "8a"))
+    old, booking = book_place(build_campaign_slot(), booking_request("ada"), users=users)
+    new = with_facts(only_for("9a"), id="other")
+    assert decide_move(old, new, change_request(booking), booking_request("ada"), NOW, users=users)[
+        2
+    ] == NotEligible(new.id)
+    full, _ = book_place(
+        only_for("9a", capacity=1), booking_request("eve", organizer="olga"), users=users
+    )
+    entry = WaitlistEntry(WaitlistEntryId("w"), full.id, UserId("ada"), NOW)
+    assert decide(join, full, entry, NOW, users=users)[1] == NotEligible(full.id)
+
+
+def test_an_organizer_books_for_a_user_of_another_group_and_the_booking_says_so() -> None:
+    users = contexts(user_in_groups("ada", "8a"))
+    request = booking_request("ada", organizer="olga")
+    _, booking = book_place(only_for("9a"), request, users=users)
+    assert booking.history[0].overridden_limits == (BookingLimit.NOT_ELIGIBLE,)
+
+
+@pytest.mark.parametrize("of_campaign", [True, False])
+def test_a_waiting_user_who_left_the_group_is_passed_for_the_next(of_campaign: bool) -> None:
+    joined = contexts(*(user_in_groups(name, "9a") for name in ("ada", "ben", "cleo")))
+    full, (booking,) = book_users(
+        only_for("9a", of_campaign=of_campaign, capacity=1), "ada", users=joined
+    )
+    waiting = with_waitlist(full, "ben", "cleo", users=joined)
+    now = contexts(user_in_groups("ben", "8a"), user_in_groups("cleo", "9a"))
+    freed, _ = decide(cancel, waiting, change_request(booking), NOW, users=now)
+    after = expire_and_promote(freed, NOW, now)
+    assert [each.user_id for each in after.bookings] == ["cleo"]
+    assert not after.waitlist

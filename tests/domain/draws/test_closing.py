@@ -14,6 +14,7 @@ from slotlock.domain.booking.booking_refusals import (
     BookingRefusal,
     GroupFull,
     LimitReached,
+    NotEligible,
     SlotFull,
     TimeConflict,
 )
@@ -23,11 +24,12 @@ from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.draws import closing
 from slotlock.domain.draws.basis import root_of, time_text
-from slotlock.domain.draws.closing import ClosedWishes
+from slotlock.domain.draws.closing import ClosedWishes, Wishes
 from slotlock.domain.draws.drawing import DrawnEntry, WishResult
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.draw_records import DrawRecord, to_document, verify
-from tests.support.domain.builders import NOW
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.campaign_builders import build_terms, contexts, user_in_groups
 from tests.support.domain.draw_scenes import GROUPS, SECRET_LIMIT, DrawScene, build_scene
 from tests.support.domain.draws import drawn_record
 
@@ -38,6 +40,7 @@ RESULTS: Mapping[type[BookingRefusal], WishResult] = {
     TimeConflict: WishResult.TIME_CONFLICT,
     LimitReached: WishResult.LIMIT,
     AlreadyBooked: WishResult.ALREADY_BOOKED,
+    NotEligible: WishResult.NOT_ELIGIBLE,
 }
 Outcome = tuple[WishResult, SlotId | None]
 
@@ -98,6 +101,27 @@ def test_groups_no_shows_and_an_unproven_address_rule_a_user_out_of_a_whole_draw
         for each in (scene, replace(scene, users=strict)):
             codes |= set(each.close().ruled_out.values())
     assert codes == {"NOT_ELIGIBLE", "TOO_MANY_NO_SHOWS", "EMAIL_NOT_VERIFIED"}
+
+
+def test_a_slot_for_others_blocks_the_wish_for_it_and_no_other() -> None:
+    terms, names = build_terms(), ("ada", "ben")
+    states = tuple(
+        build_slot(2, id=SlotId(id_), terms=terms, only_for_groups=groups)
+        for id_, groups in (("of-9", ("9*",)), ("of-all", ()))
+    )
+    users = contexts(user_in_groups("ada", "8a"), user_in_groups("ben", "9a"))
+    wished = tuple(state.id for state in states)
+    wishes = tuple(
+        Wishes((UserId(name),), wished, f"salt {name}", UserId(name), NOW) for name in names
+    )
+    closed = DrawScene(terms, states, (), users, wishes).close()
+    assert not closed.ruled_out
+    drawn = {closed.wishes[each.entry.leaf].by: each for each in drawn_record(closed.basis).drawn}
+    shown = {name: [_shown(closed, drawn[UserId(name)], n)[0] for n in range(2)] for name in names}
+    assert shown == {
+        "ada": [WishResult.NOT_ELIGIBLE, WishResult.GRANTED],
+        "ben": [WishResult.GRANTED, WishResult.GRANTED],
+    }
 
 
 def _shown(closed: ClosedWishes, each: DrawnEntry, number: int) -> Outcome:

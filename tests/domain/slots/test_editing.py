@@ -14,6 +14,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.editing import cancel_slot, create, delete_slots, edit, publish
 from slotlock.domain.slots.slot_outcomes import (
@@ -134,6 +135,7 @@ def test_links_to_a_meeting_are_stored_as_they_are(link: str) -> None:
     [
         build_patch(title="Judo"),
         build_patch(resource="Room 5"),
+        build_patch(number="R-2"),
         build_patch(meeting_url=TEAMS_LINK),
         build_patch(description="New"),
     ],
@@ -153,6 +155,50 @@ def test_all_problems_are_reported_at_once() -> None:
 
 def test_text_in_any_script_is_a_title() -> None:
     assert isinstance(create(SlotId("s"), draft(title="Йога 瑜伽 👩‍🏫"), NOW), SlotState)
+
+
+def test_the_groups_that_a_slot_is_for_are_stored_in_order_and_once() -> None:
+    groups = (" 9b ", "class:*", "9a", "Cafe\u0301", "9b")
+    made = create(SlotId("s"), draft(only_for_groups=groups), NOW)
+    assert isinstance(made, SlotState)
+    assert made.slot.only_for_groups == ("9a", "9b", "Caf\u00e9", "class:*")
+    after, _ = decide(edit, made, build_patch(only_for_groups=()), NOW)
+    assert after.slot.only_for_groups == ()
+
+
+@pytest.mark.parametrize(
+    ("groups", "code"),
+    [
+        (("9a", " "), ProblemCode.GROUP_BLANK),
+        (("9a,9b",), ProblemCode.GROUP_SEPARATOR),
+        (("9*a",), ProblemCode.GROUP_SEPARATOR),
+        (tuple(map(str, range(21))), ProblemCode.TOO_MANY_GROUPS),
+    ],
+)
+def test_groups_that_nobody_can_have_are_problems(
+    groups: tuple[str, ...], code: ProblemCode
+) -> None:
+    outcome = create(SlotId("s"), draft(only_for_groups=groups), NOW)
+    assert isinstance(outcome, InvalidInput)
+    assert [(each.field, each.message.code) for each in outcome.problems] == [
+        ("onlyForGroups", code)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("onlyForGroups", build_patch(only_for_groups=("9a",))),
+        ("groupLimits", build_patch(group_limits=(GroupLimit("9a", 1),))),
+    ],
+)
+def test_a_slot_whose_bookings_have_no_groups_gets_no_rule_about_groups(
+    field: str, changes: SlotPatch
+) -> None:
+    booked, _ = book_users(build_slot(), "ada")
+    _, outcome = decide(edit, booked, changes, NOW)
+    assert isinstance(outcome, InvalidInput)
+    assert [each.field for each in outcome.problems] == [field]
 
 
 def test_resources_and_choice_groups_are_compared_in_canonical_unicode() -> None:

@@ -36,7 +36,7 @@ DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 START = NOW + DAY
 NEW_IDS = [SlotId(f"new {number}") for number in range(500)]
-OF_THE_COPY = {"id", "start", "end", "revised_at", "revision", "cancellation"}
+OF_THE_COPY = {"id", "start", "end", "revised_at", "revision", "cancellation", "number"}
 
 
 def on_day(day: int, hours: int = 1, **values: object) -> SlotState:
@@ -74,6 +74,7 @@ def test_a_new_slot_has_every_setting_of_the_nearest_slot() -> None:
         7,
         hours=3,
         title="Judo",
+        number="7",
         capacity=9,
         location="Gym",
         hold_minutes=9,
@@ -92,6 +93,7 @@ def test_a_new_slot_has_every_setting_of_the_nearest_slot() -> None:
     (copy,) = dates.slots
     assert (copy.id, copy.start, copy.end - copy.start) == (NEW_IDS[0], START + 9 * DAY, 3 * HOUR)
     assert (copy.revision, copy.revised_at, copy.cancellation) == (0, NOW, None)
+    assert copy.number is None
     names = {field.name for field in fields(Slot)} - OF_THE_COPY
     assert all(getattr(copy, name) == getattr(nearest.slot, name) for name in names)
     assert dates.template_ids == (nearest.id,)

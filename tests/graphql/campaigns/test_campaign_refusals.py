@@ -10,6 +10,7 @@ from tests.support.clients.campaigns import (
     BOOKING_METHODS,
     book_with_refusal,
     create_campaign,
+    set_groups,
     unpublish_campaign,
 )
 from tests.support.clients.fixtures import Three
@@ -17,6 +18,9 @@ from tests.support.clients.fixtures import Three
 PAST, RECENT = "2020-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z"
 OPENS, CLOSES = "2090-01-01T12:00:00.000Z", "2091-01-01T12:00:00.000Z"
 NINE, TEN, ELEVEN = (f"2040-05-07T{hour}:00:00.000Z" for hour in ("09", "10", "11"))
+UPDATE_GROUPS = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input) {
+  ... on Slot { onlyForGroups }
+} }"""
 
 
 @pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)
@@ -49,6 +53,21 @@ async def test_a_slot_of_an_unpublished_campaign_is_refused_like_one_that_does_n
     for refused_id in (slot_id, deleted_id):
         outcome = await BOOKING_AND_WAITLIST_METHODS[method](ada, organizer, refused_id)
         assert outcome == {"__typename": "SlotNotFound", "code": "SLOT_NOT_FOUND"}
+
+
+@pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)
+async def test_a_slot_can_be_for_some_groups_only(clients: Three, method: str) -> None:
+    ada, _, organizer = clients
+    await set_groups(organizer, ada, "class:8a")
+    campaign_id = await create_campaign(organizer)
+    slot_id = await organizer.add_slot(campaignId=campaign_id, onlyForGroups=["class:9*", " 9 "])
+    outcome = await BOOKING_AND_WAITLIST_METHODS[method](ada, organizer, slot_id)
+    not_eligible = {"__typename": "NotEligible", "code": "NOT_ELIGIBLE", "slot": {"id": slot_id}}
+    assert outcome == not_eligible
+    edited = {"slotId": slot_id, "onlyForGroups": ["class:8a"]}
+    assert (await organizer.execute(UPDATE_GROUPS, input=edited)) == {"onlyForGroups": ["class:8a"]}
+    outcome = await BOOKING_METHODS["booking"](ada, organizer, slot_id)
+    assert outcome["__typename"] == "Booked"
 
 
 @pytest.mark.parametrize("method", BOOKING_AND_WAITLIST_METHODS)

@@ -44,7 +44,7 @@ FOR_ORGANIZERS = {
     "endUserSessions", "unlinkUserSignIn", "eraseUser", "createExportLink",
     "webhooks", "createWebhook", "updateWebhook", "rotateWebhookSecret", "deleteWebhook",
     "pingWebhook", "redeliverWebhook",
-    "sendAnnouncement", "announcementRecipientCount",
+    "sendAnnouncement", "announcementRecipientCount", "siteSetup", "updateSite",
     "configureDraw", "closeWishes", "runDraw", "previewDraw", "publishDraw", "supersedeDraw",
     "cancelDraw", "drawResult", "userBookings", "userWaitlistEntries", "userWishes",
     "siteSetup", "updateSite",

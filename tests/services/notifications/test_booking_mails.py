@@ -19,6 +19,7 @@ from slotlock.domain.notifications.mail_kinds import first_mail
 from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable
+from slotlock.domain.site.site import FormOfAddress
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_campaign_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -30,6 +31,7 @@ from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.notifications.booking_mails import OVERTAKEN
+from slotlock.services.site.current_site import update
 from slotlock.services.slots import calendars, editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.domain.builders import build_patch
@@ -313,6 +315,19 @@ async def test_mails_and_calendars_are_in_the_language_of_the_site_until_a_user_
     mailed = str(events_of(scene)[0][1]["DESCRIPTION"])
     assert {of_user.description, of_booking.description} == {mailed}
     assert mailed.startswith(page)
+
+
+async def test_a_mail_has_the_name_and_the_words_that_the_school_set(scene: MailScene) -> None:
+    own = {"name": "Park School", "mail_closing": "Fragen? 030 1234", "locale": "de"}
+    changes = {**own, "form_of_address": FormOfAddress.FORMAL.value}
+    await update(scene.services.site, changes, scene.organizer.user_id)
+    async with scene.reading():
+        await scene.book(await scene.insert_slot(), 0)
+        await scene.until_entries("booked")
+    await scene.send()
+    assert scene.trap.subjects == ["Sie haben einen Platz: Yoga"]
+    assert text_of(scene).startswith("Guten Tag Member 0,\n")
+    assert text_of(scene).endswith("\n\nFragen? 030 1234\n\nPark School\n")
 
 
 async def test_a_place_that_was_moved_within_the_minute_is_one_move(scene: MailScene) -> None:

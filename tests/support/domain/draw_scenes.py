@@ -118,6 +118,7 @@ def _build_slot(random: Random, name: str, terms: CampaignTerms, minute: int) ->
         terms=terms,
         choice_group=random.choice(choices),
         group_limits=(SECRET_LIMIT,) if is_elsewhere else _some(random, LIMITS, 0.2),
+        only_for_groups=random.choice(((), (), (), ("5*",), ("5b", "choir"))),
     )
 
 

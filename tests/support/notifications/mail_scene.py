@@ -35,7 +35,8 @@ from tests.support.stores.empty_database import empty_database
 from tests.support.stores.slots import insert_new_slots
 
 SENDER = MailSender("School", "noreply@school.test", ("", "office@school.test"))
-NIGHT = parse_quiet_hours("22:00-07:00", ZoneInfo("Europe/Berlin"))
+# By the clocks of the site, whatever zone its settings had.
+NIGHT = parse_quiet_hours("22:00-07:00", ZoneInfo("UTC"))
 SCHOOL = SiteValues(name="School", time_zone="Europe/Berlin")
 URL = "https://school.test/board"
 SITE = MailSite(

@@ -323,7 +323,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     drafts = (first, with_facts(first, resource=None, series_id=series_id))
     assert await repositories.resources.insert(Resource("Room 5"))
     for version in (1, 2):
-        preconditions = (CampaignVersion(before.id, 1), ResourceVersion("Room 5", version))
+        preconditions = (CampaignVersion(before.id, 1, ("7",)), ResourceVersion("Room 5", version))
         added = tuple(with_facts(each, id=new_slot_id()) for each in drafts)
         changes = WriteSet((), new_slots=added, preconditions=preconditions)
         assert check_written(await writer.commit(changes))
@@ -338,6 +338,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     assert await campaigns.find_pending(now + timedelta(minutes=1)) == [edited]
     await campaigns.propagate_terms(edited, now)
     await campaigns.warm_cache(edited)
+    assert await campaigns.find_numbered(before.id, "7") is None
     states = await campaigns.find_slots(before.id, now)
     assert len(states) == 4
     known = await campaigns.find_bookings(before.id, [each.slot for each in states], [ADA], now)
@@ -686,3 +687,4 @@ async def run_all_queries(database: Database) -> None:
     await run_privacy_queries(database)
     await repositories.site_values.update({"name": "School"}, ADA, utc_now())
     await repositories.site_values.find()
+    await repositories.site_values.find_logo()

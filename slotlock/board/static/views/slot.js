@@ -9,7 +9,7 @@ import { markdown } from "../markdown.js";
 import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose, zoneNote } from "../parts.js";
 import { others, shows } from "../people.js";
 import { footOf, slotRow, whereOf } from "../rows.js";
-import { audienceOf, freePlaces, isForMe, opening, shownState } from "../slotstate.js";
+import { audienceOf, freePlaces, groupsOf, isForMe, opening, shownState } from "../slotstate.js";
 import { LiveSlots, readAll } from "../store.js";
 import { dayOf, durationOf, listOf, moment, ordinal, rhythmOf, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
 
@@ -216,14 +216,15 @@ export function openSlot(part) {
   }
 
   /** Return who may book how much here. @param {any} slot @returns {Array<[string, any] | false>} */
-  function limits({ campaign, groupLimits = [] }) {
+  function limits(slot) {
+    const { campaign, groupLimits = [] } = slot;
     const all = [groupLimits, campaign?.groupLimits ?? []];
     const shown = me?.role === "MEMBER" ? (me.groups ?? []).flatMap((/** @type {string} */ group) => limitOf(all, group)) : all.flat();
     const text = (/** @type {{group: string, limit: number}} */ { group, limit }) => {
       if (group === "*") return t("slot.limitEach", { count: limit });
       return t(group.endsWith("*") ? "slot.limitBegins" : "slot.limit", { group: group.replace(/\*$/, ""), count: limit });
     };
-    const groups = audienceOf(campaign);
+    const groups = [audienceOf(campaign), groupsOf(slot)].filter(Boolean).join(" · ");
     return [
       Boolean(groups) && [t("slot.for"), groups],
       shown.length > 0 && [t("slot.limits"), h("ul", null, shown.map((/** @type {any} */ each) => h("li", null, text(each))))],
@@ -233,7 +234,7 @@ export function openSlot(part) {
 
   /** @param {any} slot @param {any} context */
   function aside(slot, context) {
-    const free = (live.items ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking);
+    const free = (live.items ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking && isForMe(slot.campaign, each));
     const isOff = slot.status === "CANCELLED";
     const swapFrom = isSwapping && !isOff && slot.myBooking?.id;
     if (!swapFrom && ((slot.myBooking && !isOff) || !free.length)) return null;

@@ -168,7 +168,7 @@ export function openSlots(part) {
     const leftMs = opensAt - now();
     const seconds = Math.max(0, Math.ceil(leftMs / 1000));
     const rest = seconds % MINUTE || (seconds ? MINUTE : 0);
-    const fits = (live.items ?? []).filter((slot) => isForMe(campaign)
+    const fits = (live.items ?? []).filter((slot) => isForMe(campaign, slot)
       && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
     const parts = countdown(leftMs).split(":").flatMap((part, index) => (index ? [h("i", null, ":"), h("span", null, part)] : [h("span", null, part)]));
     const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), text);
@@ -248,8 +248,9 @@ export function openSlots(part) {
   /** @param {any} slot */
   function isShown(slot) {
     const isOwn = slot.myBooking || slot.myWaitlistEntry || slot.cancelledForMe || deciding.has(slot.id);
-    if (filters.text && !`${slot.title} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
+    if (filters.text && !`${slot.title} ${slot.number ?? ""} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
     if (isOwn) return true;
+    if (filters.forMe && !isForMe(campaign, slot)) return false;
     if (filters.forMe && slot.myEligibility?.refusal && !["NOT_YET_OPEN", "SLOT_FULL", "TIME_CONFLICT"].includes(slot.myEligibility.refusal.code)) return false;
     return !filters.free || freePlaces(slot) > 0;
   }

@@ -5,7 +5,7 @@ import { codeOf, me, onSession, run } from "../client.js";
 import { drawText, follow, isCollecting, leftoversText, untilText } from "../draws.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
-import { opening, stayUnder } from "../slotstate.js";
+import { isForMe, opening, stayUnder } from "../slotstate.js";
 import { readAll } from "../store.js";
 import { errorText, number, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, shortWhenOf, t } from "../text.js";
 import { now } from "../clock.js";
@@ -255,8 +255,9 @@ export function openWishes(campaignId) {
   }
 
   function collecting() {
-    const others = (slots ?? []).filter((slot) => !ranked.includes(slot.id) && slot.title.toLocaleLowerCase().includes(text));
-    const count = Math.min(ENOUGH, slots?.length ?? 0);
+    const mine = (slots ?? []).filter((slot) => isForMe(null, slot));
+    const others = mine.filter((slot) => !ranked.includes(slot.id) && slot.title.toLocaleLowerCase().includes(text));
+    const count = Math.min(ENOUGH, mine.length);
     return [
       notice("", "clock", h("strong", null, drawText(data.draw))),
       rules(),
@@ -305,7 +306,7 @@ export function openWishes(campaignId) {
     if (outcome.result === "FULL") return outcome.lastNumberServed ? t("wishes.FULL", { number: number(outcome.lastNumberServed) }) : t("wishes.fullBefore");
     if (outcome.result === "TIME_CONFLICT" && outcome.conflict) return t("wishes.conflictWith", { title: outcome.conflict.title });
     if (outcome.result === "LIMIT" && outcome.conflict) return t("wishes.oneOf", { title: outcome.conflict.title });
-    if (outcome.result === "NOT_ELIGIBLE") return t(`wishes.${notEligible}`, {}, t("wishes.NOT_ELIGIBLE"));
+    if (outcome.result === "NOT_ELIGIBLE") return t(`wishes.${notEligible}`, {}, t(notEligible ? "wishes.NOT_ELIGIBLE" : "refusal.NOT_ELIGIBLE"));
     if (outcome.result === "GROUP_FULL") return t("wishes.GROUP_FULL", { group: outcome.group ?? "" });
     return t(`wishes.${outcome.result}`);
   }

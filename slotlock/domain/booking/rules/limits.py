@@ -51,7 +51,8 @@ def user_violations(
 ) -> Iterator[LimitViolation]:
     """Yield the violated limits that depend on the user: groups, address, other bookings."""
     terms = slot.terms
-    if terms is not None and not terms.is_eligible(users.groups_for(slot, user_id)):
+    is_out = terms is not None and not terms.is_eligible(users.groups_for(slot, user_id))
+    if is_out or (slot.only_for_groups and not slot.is_for(users.groups_for(slot, user_id))):
         yield BookingLimit.NOT_ELIGIBLE, NotEligible(slot.id)
     if (
         users.require_verified_email or (terms is not None and terms.require_verified_email)

@@ -42,7 +42,11 @@ from slotlock.infrastructure.mongo.draws.draw_repository import end_draws
 from slotlock.infrastructure.mongo.expressions import follows, page_by_time
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
-from slotlock.infrastructure.mongo.slots.slot_documents import LOADED_FIELDS, to_slot_state
+from slotlock.infrastructure.mongo.slots.slot_documents import (
+    LOADED_FIELDS,
+    numbers_query,
+    to_slot_state,
+)
 from slotlock.infrastructure.mongo.slots.slot_query import find_states
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
 
@@ -254,6 +258,13 @@ class CampaignRepository:
             order, index = [], "_id_"
         found = self._slots.find(query, {"_id": 1}, sort=order, limit=limit, hint=index)
         return [SlotId(str(document["_id"])) async for document in found]
+
+    @limited
+    async def find_numbered(self, campaign_id: CampaignId, number: str) -> SlotId | None:
+        """Return the slot of a campaign with a number that is not cancelled, if there is one."""
+        query = numbers_query(campaign_id, (number,))
+        found = await self._slots.find_one(query, {"_id": 1}, hint="campaign")
+        return None if found is None else SlotId(str(found["_id"]))
 
     @limited
     async def find_slots_to_copy(self, campaign_id: CampaignId, limit: int) -> Sequence[Slot]:

@@ -7,7 +7,7 @@ from slotlock.infrastructure.mongo.indexes.index import repair_found
 from slotlock.infrastructure.mongo.search_words import HAS_OUTDATED_WORDS
 from slotlock.infrastructure.mongo.slots.slot_documents import list_fields
 
-LIST_FIELD_SOURCES = ("title", "location", "start", "end", "revision", "revisedAt")
+LIST_FIELD_SOURCES = ("title", "number", "location", "start", "end", "revision", "revisedAt")
 EARLIEST_REVISION = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -6,8 +6,9 @@
      foldedRevision, listedRevision, cancellation?: {at, by}, campaign?: terms, groupLimits?,
      meetings?: [{start, end}],
      resource?: str | [str], admission?, revision?, revisedAt?, series?, nextDeadline?,
-     holdCooldownMinutes?, reminderMinutes?, endedHolds?: [{user, at}], schemaVersion,
-     bookings: [booking], waitlist: [{id, user, since, groups?, waitlistedBy?}]}
+     holdCooldownMinutes?, reminderMinutes?, onlyForGroups?: [str], number?,
+     endedHolds?: [{user, at}], schemaVersion, bookings: [booking],
+     waitlist: [{id, user, since, groups?, waitlistedBy?}]}
 
 A fact with a default is stored where it has another value. Older versions stored all, some as null.
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
@@ -46,7 +47,7 @@ from slotlock.domain.booking.slot import (
     SlotStatus,
 )
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.users.user import UserId
@@ -219,18 +220,28 @@ def to_fields(slot: Slot) -> Document:
 
 
 def list_fields(document: Document) -> Document:
-    """Return what lists find and order a slot by, from its title, location, start and end.
+    """Return what lists find and order a slot by, from its title, number, location and times.
 
     With it is the revision of which they are, so that a change by an older version shows. It stands
     there twice: the release before the folding repairs a slot whose `listedRevision` is outdated.
     """
     revision, title = document.get("revision", 0), document["title"]
+    others = (document.get(name) or "" for name in ("location", "number"))
     return {
         "listedRevision": revision,
         "foldedRevision": revision,
-        "searchWords": to_stored_words(f"{title} {document.get('location') or ''}"),
+        "searchWords": to_stored_words(" ".join((title, *others))),
         "titleKey": fold(title),
         "spans": spans_of(document["start"], document["end"]),
+    }
+
+
+def numbers_query(campaign_id: CampaignId, numbers: Iterable[str]) -> Document:
+    """Return the query for the slots of a campaign with these numbers that are not cancelled."""
+    return {
+        "campaign.id": ObjectId(campaign_id),
+        "number": {"$in": list(numbers)},
+        "status": {"$ne": SlotStatus.CANCELLED.value},
     }
 
 
@@ -286,6 +297,7 @@ FROM_STORED: dict[str, Callable[[Any], Any]] = {
     "cancellation": _to_cancellation,
     "terms": to_terms,
     "group_limits": to_group_limits,
+    "only_for_groups": tuple,
     "meetings": _to_meetings,
     "series_id": _to_series_id,
     "resource": lambda resource: resource[0] if isinstance(resource, list) else resource,
@@ -296,6 +308,7 @@ _TO_STORED: dict[str, Callable[[Any], Any]] = {
     "cancellation": _cancellation_to_subdocument,
     "terms": terms_to_document,
     "group_limits": group_limits_to_documents,
+    "only_for_groups": list,
     "meetings": _meetings_to_subdocuments,
     "several_resources": list,
     "series_id": ObjectId,

@@ -39,10 +39,14 @@ from slotlock.infrastructure.mongo.slots.user_context_loader import user_version
 
 @value_object
 class CampaignVersion:
-    """The version of the terms that slots were given."""
+    """The version of the terms that slots were given.
+
+    Of its slots that are not cancelled, only one may have each of `numbers` after the write.
+    """
 
     campaign_id: CampaignId
     version: int
+    numbers: tuple[str, ...] = ()
 
 
 @value_object
@@ -176,6 +180,13 @@ class WriteSet:
         after = self.slot_writes[0].after
         adds_versions = self.users.by_user and after.slot.depends_on_other_bookings
         return after.change.only_adds_bookings and not adds_versions
+
+    @property
+    def free_numbers(self) -> Iterator[CampaignVersion]:
+        """Yield the campaigns with numbers that one slot of each may have."""
+        for each in self.preconditions:
+            if isinstance(each, CampaignVersion) and each.numbers:
+                yield each
 
     @property
     def must_commit_alone(self) -> bool:

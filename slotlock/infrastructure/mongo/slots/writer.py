@@ -42,8 +42,9 @@ from slotlock.infrastructure.mongo.slots.booking_adder import (
     find_stored_bookings,
     new_booking_ids,
 )
-from slotlock.infrastructure.mongo.slots.slot_documents import WAITING_USER_INDEX
+from slotlock.infrastructure.mongo.slots.slot_documents import WAITING_USER_INDEX, numbers_query
 from slotlock.infrastructure.mongo.slots.write_set import (
+    CampaignVersion,
     CommitResult,
     SlotWrite,
     WriteSet,
@@ -149,6 +150,19 @@ class SlotWriter:
             done = await self._slots.bulk_write(deletions, session=session)
             if done.deleted_count < len(deletions):
                 raise _VersionConflictError
+
+        for campaign in changes.free_numbers:
+            await self._check_numbers(campaign, session)
+
+    async def _check_numbers(self, campaign: CampaignVersion, session: AsyncClientSession) -> None:
+        """Check that no two slots have one of these numbers.
+
+        This transaction writes the campaign before, so that no other one gives a number meanwhile.
+        """
+        query = numbers_query(campaign.campaign_id, campaign.numbers)
+        found = [each["number"] async for each in self._slots.find(query, session=session)]
+        if len(found) > len(set(found)):
+            raise _VersionConflictError
 
     async def _run_each(
         self,

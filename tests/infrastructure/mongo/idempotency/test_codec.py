@@ -95,6 +95,8 @@ def slot(slot_id: SlotId) -> Slot:
         hold_cooldown_minutes=8,
         reminder_minutes=90,
         meeting_url="https://a.example/room",
+        only_for_groups=("5a",),
+        number="R-2",
         cancel_cutoff_minutes=30,
         waitlist_capacity=12,
         waitlist_offer_minutes=15,

@@ -64,6 +64,7 @@ READS_OF_ALL_SHARDS = {
         "slots: campaign.id",
         "slots: campaign.id end",
         "slots: campaign.id status",
+        "slots: campaign.id number status",
         "slots: series",
         "slots: _id series start",
         "slots: end series",

@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 from bson import ObjectId
 
-from slotlock.api.endpoints.draw_record_endpoint import _unpacked
+from slotlock.api.exports.draw_record_endpoint import _unpacked
 from slotlock.domain.draws.basis import DrawId
 from slotlock.infrastructure.mongo.draws import text_repository
 from tests.support.stores.slot_store import SlotStore

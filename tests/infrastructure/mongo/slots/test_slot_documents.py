@@ -46,6 +46,8 @@ SLOT = Slot(
     hold_cooldown_minutes=14,
     reminder_minutes=15,
     meeting_url="https://a.example/room",
+    only_for_groups=("5a",),
+    number="R-2",
 )
 STATE = SlotState(SLOT, 3, END)
 REQUIRED = [each.name for each in fields(Slot) if each.default is MISSING]

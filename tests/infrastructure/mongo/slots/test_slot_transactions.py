@@ -10,11 +10,20 @@ from bson import ObjectId
 
 from slotlock.domain.booking.rules.book import BookingRequest
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.campaign import Campaign
+from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.slots.editing import edit
 from slotlock.infrastructure.mongo import transactions
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
-from slotlock.infrastructure.mongo.ids import new_booking_id
-from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
-from tests.support.domain.builders import NOW
+from slotlock.infrastructure.mongo.ids import new_booking_id, new_campaign_id, new_slot_id
+from slotlock.infrastructure.mongo.slots.write_set import (
+    CampaignVersion,
+    CommitResult,
+    SlotWrite,
+    WriteSet,
+)
+from tests.support.domain.builders import NOW, build_patch, build_slot
+from tests.support.domain.campaign_builders import build_terms
 from tests.support.domain.decisions import as_written, decide_move
 from tests.support.polling import poll_until
 from tests.support.stores.slot_store import (
@@ -23,6 +32,7 @@ from tests.support.stores.slot_store import (
     SlotStore,
     booking_update,
     cancel_update,
+    decided_update,
     first_change_request,
 )
 
@@ -100,3 +110,38 @@ async def test_a_transaction_on_a_slot_that_cannot_be_written_ends_as_a_conflict
         lambda result: result is CommitResult.WRITTEN,
         "the slot is written",
     )
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_a_number_that_another_transaction_gave_meanwhile_is_a_conflict(
+    store: SlotStore, is_guarded: bool
+) -> None:
+    terms = await insert_campaign(store)
+    slots = [build_slot(1, id=new_slot_id(), terms=terms, number="7") for _ in range(4)]
+    version = CampaignVersion(terms.campaign_id, 1, ("7",) if is_guarded else ())
+    changes = [WriteSet((), new_slots=(slot,), preconditions=(version,)) for slot in slots]
+    commit = store.repositories.slot_writer.commit
+    results = await asyncio.gather(*map(commit, changes[:2]))
+    results += [await commit(each) for each in changes[2:]]
+    assert (results.count(CommitResult.WRITTEN) == 1) is is_guarded
+    assert (len(await store.documents("slots")) == 1) is is_guarded
+
+
+async def test_slots_can_exchange_their_numbers_in_one_transaction(store: SlotStore) -> None:
+    terms = await insert_campaign(store)
+    ids = [(await store.insert_slot(1, terms=terms, number=number)).id for number in ("7", "8")]
+    seven, eight = [await store.load(slot_id) for slot_id in ids]
+    patches = (seven, build_patch(number="8")), (eight, build_patch(number="7"))
+    writes = tuple(decided_update(before, edit, patch, NOW) for before, patch in patches)
+    version = CampaignVersion(terms.campaign_id, 1, ("7", "8"))
+    commit = store.repositories.slot_writer.commit
+    assert await commit(WriteSet(writes[:1], preconditions=(version,))) is CommitResult.CONFLICT
+    assert await commit(WriteSet(writes, preconditions=(version,))) is CommitResult.WRITTEN
+    assert [(await store.load(slot_id)).slot.number for slot_id in ids] == ["8", "7"]
+
+
+async def insert_campaign(store: SlotStore) -> CampaignTerms:
+    """Insert a campaign, and return its terms."""
+    terms = replace(build_terms(), campaign_id=new_campaign_id())
+    await store.repositories.campaigns.insert(Campaign(terms.campaign_id, "Spring", terms), NOW)
+    return terms

@@ -6,7 +6,7 @@ import { codeOf, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, failure, field, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
-import { offText } from "../../slotstate.js";
+import { groupsOf, offText } from "../../slotstate.js";
 import { subscribe } from "../../socket.js";
 import { oneAtATime } from "../../store.js";
 import { commas, dayOf, shortOf, t, timeOf } from "../../text.js";
@@ -137,6 +137,7 @@ export function openCourse(part) {
     const own = limitTexts(slot.groupLimits);
     const common = limitTexts(slot.campaign?.groupLimits ?? []);
     return [
+      slot.onlyForGroups.length > 0 && h("p", null, t("state.onlyFor", { groups: groupsOf(slot) })),
       own.length > 0 && h("p", null, t("limits.here", { limits: commas(own) })),
       common.length > 0 && h("p", { class: "soft" }, t("limits.everywhere", { limits: commas(common) })),
     ];

@@ -6,7 +6,7 @@ import { codeOf, me, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, hidden, icon, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
-import { audienceOf } from "../../slotstate.js";
+import { audienceOf, groupsOf } from "../../slotstate.js";
 import { tab } from "../../storage.js";
 import { oneAtATime } from "../../store.js";
 import { commas, number, schoolZone, shortOf, shortWhenOf, t } from "../../text.js";
@@ -76,7 +76,8 @@ export function openPlan(part) {
 
   /** Return the form of the address, with what was typed there before. */
   async function formOfAddress() {
-    const copied = copiedId ? (await run("course", { id: copiedId })).slot : null;
+    const original = copiedId ? (await run("course", { id: copiedId })).slot : null;
+    const copied = original && { ...original, number: null };
     const opened = panel === "settings" ? campaignForm(campaign, zone())
       : panel === "copy" ? copyForm(campaign)
       : slotForm(copied, copied?.timeZone ?? zone(), copied ? null : tab.read(before, (values) => values));
@@ -333,7 +334,7 @@ export function openPlan(part) {
       if (!expanded.delete(slot.seriesId)) expanded.add(slot.seriesId);
       redraw();
     }, "plain");
-    const meetings = slot.meetings.length > 1 && h("span", { class: "small soft" }, t("plan.meetings", { count: slot.meetings.length }));
+    const meetings = slot.meetingCount > 1 && h("span", { class: "small soft" }, t("plan.meetings", { count: slot.meetingCount }));
     return h(
       "tr",
       { role: "row", "data-key": slot.id },
@@ -342,6 +343,7 @@ export function openPlan(part) {
         "th",
         { role: "rowheader", scope: "row" },
         h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title),
+        slot.onlyForGroups.length > 0 && h("span", { class: "small soft" }, t("state.onlyFor", { groups: groupsOf(slot) })),
         slot.groupLimits.length > 0 && h("span", { class: "small soft" }, commas(limitTexts(slot.groupLimits))),
       ),
       h(

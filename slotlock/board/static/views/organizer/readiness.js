@@ -31,7 +31,8 @@ export async function readChecks(campaign, slots, zone) {
   const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
   if (isOpen && Date.parse(campaign.closesAt) <= now()) return [];
   const before = isOpen ? [] : [placesCheck(slots, found), tooFewCheck(campaign, found), opensCheck(campaign, zone), pastCheck(found)];
-  const later = [groupsCheck(campaign), ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone, isOpen)];
+  const groups = [groupsCheck(campaign), ...slots.map(groupsOfSlotCheck)];
+  const later = [...groups, ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone, isOpen)];
   return [...before, ...later].filter((each) => each !== null);
 }
 
@@ -84,9 +85,18 @@ function opensCheck({ opensAt, closesAt }, zone) {
 
 /** @param {any} campaign @returns {Check | null} */
 function groupsCheck({ eligibleGroups }) {
-  const names = groupsOfNobody(eligibleGroups.flat());
-  if (!names.length) return null;
-  return check("bad", t("check.groupsOfNobody", { count: names.length, groups: names.join(", ") }), [t("check.changeGroups"), "settings"]);
+  return nobodyCheck(eligibleGroups.flat(), [t("check.changeGroups"), "settings"]);
+}
+
+/** @param {any} slot @returns {Check | null} */
+function groupsOfSlotCheck(slot) {
+  return nobodyCheck(slot.onlyForGroups, changeHelp(slot));
+}
+
+/** Say which groups nobody has. @param {string[]} groups @param {[string, string]} help @returns {Check | null} */
+function nobodyCheck(groups, help) {
+  const names = groupsOfNobody(groups);
+  return names.length ? check("bad", t("check.groupsOfNobody", { count: names.length, groups: names.join(", ") }), help) : null;
 }
 
 /** @param {any} found @returns {Check[]} */

@@ -114,6 +114,6 @@ async function ask(video) {
   context.drawImage(video, (width - side) / 2, (height - side) / 2, side, side, 0, 0, SIDE, SIDE);
   const { data } = context.getImageData(0, 0, SIDE, SIDE);
   const green = Uint8Array.from({ length: SIDE * SIDE }, (_, index) => data[4 * index + 1]);
-  const { ok, text } = await post("/check-in/frames", new Blob([green]), "application/octet-stream", ANSWER_MS);
+  const { ok, text } = await post(`/check-in/frames`, new Blob([green]), "application/octet-stream", ANSWER_MS);
   return ok && JSON.parse(text).code;
 }

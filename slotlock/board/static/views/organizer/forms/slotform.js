@@ -3,6 +3,7 @@
 import { h } from "../../../kernel.js";
 import { t, timeFormat } from "../../../text.js";
 import { Form, zoneHelp } from "./form.js";
+import { groupField, groupsIn } from "./groups.js";
 import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
 import { GROUP_LIMITS, QUEUE_ONLY } from "./limits.js";
 import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
@@ -17,12 +18,20 @@ const USUAL_MINUTES = 90;
 /** @type {import("./form.js").Field[]} */
 const SLOT_FIELDS = [
   { name: "title", required: true, maxlength: 200 },
+  // Several dates of a series have none.
+  { name: "number", maxlength: 40, read: (form, { name }) => (form.values.form === "series" ? null : form.text(name)) },
   { name: "description", tag: "textarea", rows: 4, help: "campaignForm.descriptionHelp" },
   { name: "timeZone", default: "UTC", list: "zones", autocomplete: "off", onset: () => null, read: readZone },
   { name: "location", maxlength: 200 },
   { name: "meetingUrl", type: "url", inputmode: "url", maxlength: 2000 },
   ...RESOURCES,
   { name: "capacity", kind: "count", default: 12, required: true, min: 1 },
+  {
+    name: "onlyForGroups",
+    show: (form, { name }) => groupField(form, name),
+    from: ({ onlyForGroups = [] }) => onlyForGroups.join(", "),
+    read: ({ values }) => groupsIn(values.onlyForGroups),
+  },
   { name: "kind", kind: "choice", default: "COURSE", options: ["COURSE", "MEETING", "OTHER"] },
   { name: "holdMinutes", kind: "duration", default: 5, required: true },
   { name: "holdCooldownMinutes", kind: "duration", default: 0, required: true, ofNone: 1 },
@@ -38,7 +47,7 @@ const SLOT_FIELDS = [
 ];
 
 /** What is of one course alone, so that the next one does not begin with it. */
-const OWN = ["title", "description", "location", "meetingUrl", "teachers", "resources", "choiceGroup"];
+const OWN = ["title", "description", "location", "meetingUrl", "teachers", "resources", "choiceGroup", "onlyForGroups", "number"];
 
 /**
  * Return the form of a slot, or of a new one, which begins with the values of the one before: courses of a term differ in little.
@@ -72,11 +81,11 @@ export function slotFields(form, slot) {
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
     slot?.seriesId && form.select("scope", scopes()),
-    form.show("title", "description", "teachers", ["resources", "location"]),
+    form.show("title", values.form !== "series" && "number", "description", "teachers", ["resources", "location"]),
     !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
     (isOver(form) || values.allowPast) && form.check("allowPast"),
-    form.show(["capacity", "groupLimitsEach"], !slot && "isDraft"),
+    form.show(["capacity", "groupLimitsEach"], "onlyForGroups", !slot && "isDraft"),
     form.more(
       [form.label("ofPlace"), "meetingUrl", ["timeZone", "kind"]],
       [form.label("ofGroups"), "groupLimits", !slot && "choiceGroup", "isQueueOnly"],
