@@ -90,11 +90,7 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
         case ImportResult():
             return JSONResponse(import_report(outcome))
         case InvalidFile():
-            problems = [{"line": each.lines[0], **asdict(each)} for each in outcome.problems]
-            text = "The file has errors; nothing was imported."
-            return error_response(
-                422, "INVALID_FILE", text, problems=problems, problemCount=outcome.count
-            )
+            return invalid_file_response(outcome)
         case ImportBusy():
             text = "Time ran out, or others change these users; nothing was imported. Try again."
             response = error_response(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
@@ -105,6 +101,13 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
             return error_response(413, ErrorCode.LIMIT_EXCEEDED, text)
         case _:
             assert_never(outcome)
+
+
+def invalid_file_response(invalid: InvalidFile) -> Response:
+    """Return the response to a file with problems."""
+    problems = [{"line": each.lines[0], **asdict(each)} for each in invalid.problems]
+    text = "The file has errors; nothing was imported."
+    return error_response(422, "INVALID_FILE", text, problems=problems, problemCount=invalid.count)
 
 
 def registered_report(accounts: Sequence[SelfRegisteredAccount]) -> list[dict[str, object]]:

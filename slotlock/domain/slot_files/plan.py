@@ -67,7 +67,7 @@ class CampaignSlots:
 
     terms: CampaignTerms
     slots: Mapping[SlotId, SlotState]
-    descriptions: Mapping[SlotId, str]
+    descriptions: Mapping[str, str]
     resources: Mapping[str, Resource]
     resource_names: Collection[str] = ()
 
@@ -122,11 +122,36 @@ class SlotFilePlan:
         """Return whether the import has nothing to write."""
         return not (self.created or self.patches)
 
+    def to_result(self, file: SlotFile, *, dry_run: bool) -> "SlotsImported":
+        """Return what the import of a file has written, or would write in a dry run."""
+        return SlotsImported(
+            created=len(self.created),
+            updated=len(self.patches),
+            unchanged=self.unchanged,
+            not_in_file=self.not_in_file,
+            new_resources=self.new_resources,
+            ignored_columns=file.ignored_columns,
+            dry_run=dry_run,
+        )
+
     @property
     def numbers(self) -> tuple[str, ...]:
         """The numbers that the import gives."""
         slots = (*self.created, *self.edited.values())
         return tuple(sorted({each.slot.number for each in slots if each.slot.number}))
+
+
+@value_object
+class SlotsImported:
+    """The numbers of slots that an import wrote, or would write in a dry run."""
+
+    created: int
+    updated: int
+    unchanged: int
+    not_in_file: int
+    new_resources: tuple[Resource, ...]
+    ignored_columns: tuple[str, ...]
+    dry_run: bool
 
 
 def plan_slot_file(

@@ -37,6 +37,11 @@ class SlotFile:
         cells = (getattr(row.cells, column) for row in self.rows for column in RESOURCE_COLUMNS)
         return {name for names in cells if isinstance(names, tuple) for name in names}
 
+    @property
+    def columns(self) -> set[str]:
+        """The known columns."""
+        return {column for column, _ in self.headers}
+
     def new_collector(self) -> ProblemCollector:
         """Return a collector of problems that knows the headers."""
         problems = ProblemCollector()

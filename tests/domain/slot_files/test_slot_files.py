@@ -456,7 +456,7 @@ def test_an_export_that_is_imported_again_changes_nothing(
     drawn: tuple[list[SlotState], str], separator: CsvSeparator
 ) -> None:
     found, text = drawn
-    texts: Mapping[SlotId, str] = {state.id: text for state in found if text}
+    texts: Mapping[str, str] = {state.id: text for state in found if text}
     campaign = campaign_of(*found, descriptions=texts)
     made = plan(write(export(campaign), separator), campaign)
     assert isinstance(made, SlotFilePlan), made
