@@ -59,7 +59,7 @@ def _choices(args: Namespace) -> Choices:
 
 async def _import_users(auth: Auth, args: Namespace) -> str:
     """Create and update users from a CSV file, or only count the changes."""
-    body = _read_file(args.file)
+    body = read_file(args.file)
     outcome = await import_users(auth, body, dry_run=not args.apply, choices=_choices(args))
     if isinstance(outcome, InvalidFile | ImportBusy | ImportTooLarge):
         raise CommandError(_refusal_text(outcome))
@@ -81,7 +81,7 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
 
 async def _sync_users(auth: Auth, args: Namespace) -> str:
     """Make the accounts those of a CSV file of all users, or only report what that would change."""
-    file = parse_user_file(_read_file(args.file))
+    file = parse_user_file(read_file(args.file))
     if isinstance(file, InvalidFile):
         raise CommandError(_refusal_text(file, of_sync=True))
     bans_gone, limit = args.gone == "ban", args.gone_limit
@@ -226,7 +226,8 @@ def _warnings(
         yield f"columns that were ignored: {', '.join(ignored_columns)}"
 
 
-def _read_file(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """Return the content of a file of a school."""
     try:
         with path.open("rb") as opened:
             body = opened.read(MAX_FILE_BYTES + 1)
@@ -243,7 +244,7 @@ def _refusal_text(
     too_large = {ImportProblem.TOO_MANY_USERS, ImportProblem.TOO_MANY_CHANGES}
     match refusal:
         case InvalidFile():
-            text = "\n".join(map(_format_problem, refusal.problems)) + _unlisted_problems(refusal)
+            text = invalid_file_text(refusal)
             is_too_large = any(each.code in too_large for each in refusal.problems)
             return f"{text}\n{DO_NOT_SPLIT}" if of_sync and is_too_large else text
         case ImportBusy():
@@ -251,6 +252,11 @@ def _refusal_text(
         case ImportTooLarge():
             text = "too much for one import; nothing was imported"
             return f"{text}. {DO_NOT_SPLIT}" if of_sync else f"{text}, split the file"
+
+
+def invalid_file_text(invalid: InvalidFile) -> str:
+    """Return a line for each problem of a file."""
+    return "\n".join(map(_format_problem, invalid.problems)) + _unlisted_problems(invalid)
 
 
 def _format_problem(problem: LineProblem) -> str:

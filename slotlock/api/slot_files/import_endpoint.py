@@ -73,7 +73,9 @@ async def _import_slots(
             raise HttpError(404, "There is no such campaign.")
         case CampaignBusy():
             text = "Others change this campaign; nothing was imported. Try again."
-            return error_response(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
+            response = error_response(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
+            response.headers["Retry-After"] = str(-(-outcome.retry_after_ms // 1000))
+            return response
         case _:
             assert_never(outcome)
 

@@ -51,7 +51,7 @@ _TIME = re.compile(r"(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(am|pm)?(?:\s*uhr)?
 # 12:00 is 0.5 in Excel; with two digits, it is a time in German.
 _FRACTION = re.compile(r"0?[.,](\d|\d{3,})")
 # Blanks inside of a date, and the midnight with which workbooks write one.
-_IN_DATES = re.compile(r"(?<=[.年月])\s+(?=\d)|\s+(?=[年月日])|[t ]00:00(?::00)?")
+_IN_DATES = re.compile(r"(?<=[.年月])\s+(?=\d)|\s+(?=[年月日])|[tT ]00:00(?::00)?")
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?")
 _DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})")
 _UNKNOWN_ORDER = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4}|\d{2})")
@@ -69,9 +69,8 @@ class DateOrder(Enum):
 
 def find_date_order(cells: Iterable[str]) -> DateOrder:
     """Return what the dates of a file have in common: a part over 12 is a day."""
-    found = [
-        each for cell in cells for text in split_dates(cell) if (each := _UNKNOWN_ORDER.match(text))
-    ]
+    texts = (fold(text) for cell in cells for text in split_dates(cell))
+    found = list(filter(None, map(_UNKNOWN_ORDER.match, texts)))
     is_day_first, is_month_first = (any(int(each[part]) > 12 for each in found) for part in (1, 2))
     if is_day_first is is_month_first:
         return DateOrder.UNKNOWN
@@ -80,7 +79,7 @@ def find_date_order(cells: Iterable[str]) -> DateOrder:
 
 def split_dates(cell: str) -> list[str]:
     """Return the dates of a cell with several."""
-    return list(filter(None, _DATE_SEPARATORS.split(_IN_DATES.sub("", fold(cell)))))
+    return list(filter(None, _DATE_SEPARATORS.split(_IN_DATES.sub("", cell))))
 
 
 def read_date(text: str, order: DateOrder) -> date | CellProblem:

@@ -20,8 +20,8 @@ from slotlock.domain.slot_files.plan import (
     SlotFilePlan,
     SlotsImported,
     conflict_problems,
-    plan_slot_file,
 )
+from slotlock.domain.slot_files.planning import plan_slot_file
 from slotlock.domain.slot_files.slot_file import SlotFile, parse_slot_file
 from slotlock.domain.slots import editing
 from slotlock.domain.slots.slot_outcomes import SlotsSaved
@@ -70,8 +70,7 @@ async def import_slots(
         if isinstance(checked, InvalidFile | CampaignNotFound):
             return checked
         plan = checked.plan
-        is_done = dry_run or (plan.is_empty and not plan.new_resources)
-        if is_done or await _write(services, checked, organizer_id, now):
+        if dry_run or plan.is_empty or await _write(services, checked, organizer_id, now):
             return plan.to_result(file, dry_run=dry_run)
     return CampaignBusy(RETRY_AFTER_MS)
 
@@ -127,7 +126,10 @@ async def _check(
     )
     needing = [*rescheduled, *(state.slot for state in plan.created)]
     rivals, resource_versions = await resource_rivals(services, needing)
-    if conflicts := conflict_problems(file, plan, rivals):
+    new_names = {resource.name for resource in plan.new_resources}
+    existing = [each for each in resource_versions if each.name not in new_names]
+    deleted = {each.name for each in existing if each.version is None}
+    if conflicts := conflict_problems(file, plan, rivals, deleted):
         return conflicts
     command = EditSlots(
         organizer_id,
@@ -138,10 +140,8 @@ async def _check(
         _waitlist_depth(plan),
         descriptions={id_: text for id_, text in descriptions.items() if id_ in plan.edited},
     )
-    new_names = {resource.name for resource in plan.new_resources}
     version = CampaignVersion(campaign_id, campaign.terms.version, plan.numbers)
-    others = (each for each in resource_versions if each.name not in new_names)
-    return _CheckedFile(plan, command, (version, *others))
+    return _CheckedFile(plan, command, (version, *existing))
 
 
 async def _plan_with_bookings(

@@ -24,7 +24,10 @@ from tests.support.clients.user_files import (
 )
 
 CSV = "text/csv"
-ORGANIZER_PATHS = ("/users/import", "/users/invitations", "/users/letters", "/check-in/frames")
+ORGANIZER_PATHS = (
+    *("/users/import", "/users/invitations", "/users/letters", "/check-in/frames"),
+    "/slots/import",
+)
 PASSWORD = "correct horse battery"
 SET_PASSWORD = """mutation($token: String!, $password: String!) {
   setPassword(token: $token, password: $password) {

@@ -5,7 +5,8 @@ import asyncio
 import httpx
 import pytest
 
-from tests.support.clients.booking_client import BookingClient
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.exports import create_resources, csv_rows, download_export
@@ -17,6 +18,7 @@ K1;象棋;王老师;201;周二、周四;2035-09-04;2035-12-20;13:30;15:00;12;-
 K2;篮球;;;周三;2035-09-05;2035-12-20;13:30;15:00;20;-
 K3;Reise;;;;2035-10-01;;8:00;18:00;30;-
 """
+PUBLISH = "mutation($id: ID!) { publishSlot(slotId: $id) { __typename } }"
 SLOTS = """query($campaign: ID!, $status: SlotStatus!) {
   slots(first: 20, filter: {campaignId: $campaign, status: $status}) {
   nodes { id number title status capacity startTime resources { name kind }
@@ -119,20 +121,28 @@ async def test_two_uploads_at_once_make_one_course_of_each_number(
 
 
 async def test_numbers_can_be_exchanged_and_places_go_to_those_who_wait(
-    organizer: BookingClient,
+    two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    campaign = await create_campaign(organizer, published=True)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
+    campaign = await create_campaign(organizer)
     text = "number;title;date;start time;end time;places\nA;a;1.9.2035;8:00;9:00;1\n"
     text += "B;b;2.9.2035;8:00;9:00;1\n"
     assert await import_slots(organizer, campaign, text) == {"created": 2}
     slots = await slots_of(organizer, campaign)
-    await organizer.execute("mutation($id: ID!) { publishSlot(slotId: $id) { __typename } }",
-                            id=slots["A"]["id"])  # fmt: skip
-    rows = f"id;number;places\n{slots['A']['id']};B;2\n{slots['B']['id']};A;1\n"
+    slot_id, other_id = (slots[number]["id"] for number in "AB")
+    await organizer.execute(PUBLISH, id=slot_id)
+    await ada.book_slot(slot_id)
+    await ben.join(slot_id)
+    rows = f"id;number;places\n{slot_id};B;2\n{other_id};A;1\n"
+    assert await import_slots(organizer, campaign, rows, "&dryRun=true") == {"updated": 2}
     assert await import_slots(organizer, campaign, rows) == {"updated": 2}
     after = await slots_of(organizer, campaign)
-    assert (after["B"]["id"], after["B"]["capacity"]) == (slots["A"]["id"], 2)
-    assert after["B"]["status"] == "PUBLISHED"
+    assert (after["A"]["id"], after["B"]["id"]) == (other_id, slot_id)
+    roster = csv_rows(await download_export(organizer, f"slots/{slot_id}.csv"))
+    assert [row["status"] for row in roster] == ["CONFIRMED", "CONFIRMED"]
+    fewer = await post_slots(organizer, campaign, f"id;places\n{slot_id};1\n")
+    (problem,) = fewer.json()["problems"]
+    assert (problem["code"], problem["values"]) == ("CAPACITY_BELOW_TAKEN", {"count": 2})
 
 
 @pytest.mark.parametrize(

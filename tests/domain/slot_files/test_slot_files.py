@@ -27,14 +27,15 @@ from slotlock.domain.slot_files.plan import (
     ImportOptions,
     SlotFilePlan,
     conflict_problems,
-    plan_slot_file,
 )
+from slotlock.domain.slot_files.planning import plan_slot_file
 from slotlock.domain.slot_files.slot_file import MAX_ROWS, SlotFile, parse_slot_file
 from slotlock.domain.slot_files.times import (
     DateOrder,
     WeeklyCell,
     find_date_order,
     read_date,
+    read_dates,
     read_time,
     read_weekly,
 )
@@ -184,6 +185,8 @@ def test_one_date_of_a_file_says_whether_the_day_or_the_month_is_first() -> None
     for other, expected in (("25/9/2030", date(2030, 9, 3)), ("9/25/2030", date(2030, 3, 9))):
         assert read_date("3/9/2030", find_date_order(["", other, "3/9/2030"])) == expected
     assert find_date_order(["25/9/2030; 9/25/2030"]) is DateOrder.UNKNOWN
+    days = [date(2030, 1, 1) + timedelta(days=7 * week) for week in range(100)]
+    assert read_dates("; ".join(map(str, days)), DateOrder.UNKNOWN) == tuple(days)
     dates = "number,title,first_day,start_time,end_time,places\n1,A,3/9/2030,9:00,10:00,1\n"
     assert codes(dates) == [((2,), "first_day", "AMBIGUOUS_DATE")]
     (first, _) = planned(f"{dates}2,B,25/9/2030,9:00,10:00,1\n").created
