@@ -99,6 +99,7 @@ def http_routes(
     """Return the routes of everything except `/graphql`."""
     return [
         Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
+        Route("/slots/import", _StateEndpoint(lambda state: state.slot_import)),
         Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
         Route("/users/letters", _StateEndpoint(lambda state: state.letters)),
         Route("/check-in/frames", _StateEndpoint(lambda state: state.frames)),

@@ -36,6 +36,7 @@ from slotlock.api.exports.letters_endpoint import Letters, letters_endpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import ADMIN_NAME, Settings, SettingsError, env_name
+from slotlock.api.slot_files.import_endpoint import slot_import_endpoint
 from slotlock.auth import accounts
 from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import validate_password
@@ -79,6 +80,7 @@ class AppState:
     graphql_http: HttpEndpoint
     graphql_websocket: WebSocketEndpoint
     user_import: OrganizerEndpoint
+    slot_import: OrganizerEndpoint
     user_invitations: OrganizerEndpoint
     letters: OrganizerEndpoint
     frames: OrganizerEndpoint
@@ -190,6 +192,7 @@ async def open_app_state(
                 graphql_server, origins_pattern(settings.allowed_origins)
             ),
             user_import=import_endpoint(auth, limits),
+            slot_import=slot_import_endpoint(services, auth, limits),
             user_invitations=invitations_endpoint(
                 auth, limits, board_url(settings, development=development)
             ),

@@ -11,8 +11,10 @@ from slotlock.auth.admin.user_import import TooManyGone, import_users, sync_user
 from slotlock.auth.container import Auth
 from slotlock.cli.deployment import CommandError
 from slotlock.cli.users import with_auth
+from slotlock.domain.shared.tables.file_problems import InvalidFile, LineProblem
+from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
 from slotlock.domain.users.import_choices import INVALID_CHOICES, Choice, Choices, parse_choices
-from slotlock.domain.users.import_file import MAX_FILE_BYTES, UserFile, parse_user_file
+from slotlock.domain.users.import_file import UserFile, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,
     ImportPlan,
@@ -20,7 +22,7 @@ from slotlock.domain.users.import_plan import (
     SelfRegisteredAccount,
     UserUpdate,
 )
-from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile, LineProblem
+from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import User, UserId
 from slotlock.graphql.times import format_time
 
@@ -57,9 +59,9 @@ def _choices(args: Namespace) -> Choices:
 
 async def _import_users(auth: Auth, args: Namespace) -> str:
     """Create and update users from a CSV file, or only count the changes."""
-    body = _read_file(args.file)
+    body = read_file(args.file)
     outcome = await import_users(auth, body, dry_run=not args.apply, choices=_choices(args))
-    if isinstance(outcome, InvalidUserFile | ImportBusy | ImportTooLarge):
+    if isinstance(outcome, InvalidFile | ImportBusy | ImportTooLarge):
         raise CommandError(_refusal_text(outcome))
     if args.json:
         return json.dumps(import_report(outcome), indent=2)
@@ -79,8 +81,8 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
 
 async def _sync_users(auth: Auth, args: Namespace) -> str:
     """Make the accounts those of a CSV file of all users, or only report what that would change."""
-    file = parse_user_file(_read_file(args.file))
-    if isinstance(file, InvalidUserFile):
+    file = parse_user_file(read_file(args.file))
+    if isinstance(file, InvalidFile):
         raise CommandError(_refusal_text(file, of_sync=True))
     bans_gone, limit = args.gone == "ban", args.gone_limit
     outcome = await sync_users(
@@ -224,7 +226,8 @@ def _warnings(
         yield f"columns that were ignored: {', '.join(ignored_columns)}"
 
 
-def _read_file(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """Return the content of a file of a school."""
     try:
         with path.open("rb") as opened:
             body = opened.read(MAX_FILE_BYTES + 1)
@@ -236,12 +239,12 @@ def _read_file(path: Path) -> bytes:
 
 
 def _refusal_text(
-    refusal: InvalidUserFile | ImportBusy | ImportTooLarge, *, of_sync: bool = False
+    refusal: InvalidFile | ImportBusy | ImportTooLarge, *, of_sync: bool = False
 ) -> str:
     too_large = {ImportProblem.TOO_MANY_USERS, ImportProblem.TOO_MANY_CHANGES}
     match refusal:
-        case InvalidUserFile():
-            text = "\n".join(map(_format_problem, refusal.problems)) + _unlisted_problems(refusal)
+        case InvalidFile():
+            text = invalid_file_text(refusal)
             is_too_large = any(each.code in too_large for each in refusal.problems)
             return f"{text}\n{DO_NOT_SPLIT}" if of_sync and is_too_large else text
         case ImportBusy():
@@ -249,6 +252,11 @@ def _refusal_text(
         case ImportTooLarge():
             text = "too much for one import; nothing was imported"
             return f"{text}. {DO_NOT_SPLIT}" if of_sync else f"{text}, split the file"
+
+
+def invalid_file_text(invalid: InvalidFile) -> str:
+    """Return a line for each problem of a file."""
+    return "\n".join(map(_format_problem, invalid.problems)) + _unlisted_problems(invalid)
 
 
 def _format_problem(problem: LineProblem) -> str:
@@ -261,6 +269,6 @@ def _format_problem(problem: LineProblem) -> str:
     return f"{location}{f', {column}' if column else ''}: {problem.message}"
 
 
-def _unlisted_problems(invalid_file: InvalidUserFile) -> str:
+def _unlisted_problems(invalid_file: InvalidFile) -> str:
     unlisted = invalid_file.count - sum(problem.count for problem in invalid_file.problems)
     return f"\nand {unlisted} more" if unlisted else ""

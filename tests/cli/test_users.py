@@ -17,7 +17,7 @@ from slotlock.auth.accounts import login, register
 from slotlock.auth.sessions import SignedInSession
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.import_file import MAX_FILE_BYTES
+from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
 from tests.support.clients.user_files import generated_user_csv, user_csv

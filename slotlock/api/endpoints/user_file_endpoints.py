@@ -16,11 +16,12 @@ from slotlock.api.endpoints.responses import error_response
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import NO_MAIL, invite
+from slotlock.domain.shared.tables.file_problems import InvalidFile
+from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.users.account_admin_rules import manageable_roles
 from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_choices import INVALID_CHOICES, parse_choices
-from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from slotlock.domain.users.import_plan import (
     ImportBusy,
     ImportPreview,
@@ -28,7 +29,6 @@ from slotlock.domain.users.import_plan import (
     ImportTooLarge,
     SelfRegisteredAccount,
 )
-from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.core.ids import user_global_id
@@ -89,12 +89,8 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
     match outcome:
         case ImportResult():
             return JSONResponse(import_report(outcome))
-        case InvalidUserFile():
-            problems = [{"line": each.lines[0], **asdict(each)} for each in outcome.problems]
-            text = "The file has errors; nothing was imported."
-            return error_response(
-                422, "INVALID_FILE", text, problems=problems, problemCount=outcome.count
-            )
+        case InvalidFile():
+            return invalid_file_response(outcome)
         case ImportBusy():
             text = "Time ran out, or others change these users; nothing was imported. Try again."
             response = error_response(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
@@ -105,6 +101,13 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
             return error_response(413, ErrorCode.LIMIT_EXCEEDED, text)
         case _:
             assert_never(outcome)
+
+
+def invalid_file_response(invalid: InvalidFile) -> Response:
+    """Return the response to a file with problems."""
+    problems = [{"line": each.lines[0], **asdict(each)} for each in invalid.problems]
+    text = "The file has errors; nothing was imported."
+    return error_response(422, "INVALID_FILE", text, problems=problems, problemCount=invalid.count)
 
 
 def registered_report(accounts: Sequence[SelfRegisteredAccount]) -> list[dict[str, object]]:

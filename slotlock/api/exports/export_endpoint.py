@@ -1,5 +1,6 @@
 """`GET /exports/slots/{id}.csv`, `.xlsx` or `.pdf`, and the same for campaigns, for organizers.
 
+`/exports/campaigns/{id}/slots.csv` are the slots of a campaign, as an import reads them.
 `/exports/links/{token}` is an export by a signed link, which a browser can follow.
 """
 
@@ -15,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import charge_token, name_caller, recheck_organizer
+from slotlock.api.endpoints.csv_files import csv_header, csv_line
 from slotlock.api.endpoints.downloads import (
     choose_separator,
     content_disposition,
@@ -34,8 +36,10 @@ from slotlock.api.exports.table_texts import sheet_name
 from slotlock.auth import export_links
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
-from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.schedule.zones import to_local_time
+from slotlock.domain.slot_files.columns import COLUMNS
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
@@ -44,6 +48,7 @@ from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.request_deadline import untimed
 from slotlock.services.campaigns import campaigns
+from slotlock.services.campaigns.slot_files import export_slots
 from slotlock.services.container import Services
 from slotlock.services.slots import viewer_queries
 
@@ -55,6 +60,7 @@ MEDIA_TYPES = {
 CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
 CHUNK_BYTES = 65_536
+_SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.csv")
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
 
 Result = TypeVar("Result")
@@ -99,6 +105,8 @@ class Exports:
         accepted = request.headers.get("accept-language")
         separator = choose_separator(options.get("separator"), accepted)
         language = _find_language(options.get("language"))
+        if slots := _SLOTS_PATH.fullmatch(path):
+            return await self._download_slots(organizer, slots[1], separator)
         match = _PATH.fullmatch(path)
         if match is None:
             raise HttpError(404, "There is nothing here.")
@@ -128,6 +136,21 @@ class Exports:
                 raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
             case _:
                 assert_never(outcome)
+
+    async def _download_slots(
+        self, organizer: Caller, global_id: str, separator: CsvSeparator
+    ) -> Response:
+        """Send the slots of a campaign as the file that an import reads."""
+        name, day = await self._find_target(organizer, "campaign", global_id)
+        campaign_id = CampaignId(global_id.removeprefix("campaign_"))
+        rows = await export_slots(self._services, campaign_id)
+        lines = [csv_line([row[each] for each in COLUMNS], separator) for row in rows]
+        disposition = content_disposition(name, f"slots-{day}.csv")
+        return Response(
+            csv_header(COLUMNS, separator) + "".join(lines),
+            media_type=MEDIA_TYPES["csv"],
+            headers={"Content-Disposition": disposition},
+        )
 
     async def _find_target(self, organizer: Caller, kind: str, global_id: str) -> tuple[str, date]:
         """Return the title of a slot and its day, or the name of a campaign and today.

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TypeVar
 
 from slotlock.auth.container import Auth
+from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, parse_subject
@@ -25,7 +26,7 @@ from slotlock.domain.users.import_plan import (
     preview_rows,
     to_result,
 )
-from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile, ProblemCollector
+from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.sync_plan import plan_sync
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt, UserSnapshot
@@ -55,7 +56,7 @@ async def import_users(
     dry_run: bool,
     choices: Choices = NO_CHOICES,
     caller: Caller | None = None,
-) -> ImportOutcome | InvalidUserFile:
+) -> ImportOutcome | InvalidFile:
     """Create and update the users in the file, all or none; a dry run writes nothing.
 
     Importing the same file again changes nothing. `caller` is None for the command line. Accounts
@@ -63,16 +64,16 @@ async def import_users(
     """
     # In a thread: it takes most of a second to validate 10,000 addresses.
     file = await asyncio.to_thread(parse_user_file, body)
-    if isinstance(file, InvalidUserFile):
+    if isinstance(file, InvalidFile):
         return file
     rows = _with_identities(auth, file)
-    if isinstance(rows, InvalidUserFile):
+    if isinstance(rows, InvalidFile):
         return rows
     load = partial(
         auth.repositories.user_imports.load_snapshot, file.login_names, _identities_of(rows)
     )
 
-    def plan(snapshot: UserSnapshot) -> ImportPlan | InvalidUserFile:
+    def plan(snapshot: UserSnapshot) -> ImportPlan | InvalidFile:
         users, linked = snapshot.users_by_login_name, snapshot.linked
         return plan_import(rows, users, caller, choices=choices, linked=linked)
 
@@ -94,14 +95,14 @@ async def sync_users(
     choices: Choices,
     bans_gone: bool,
     gone_limit: int,
-) -> ImportPlan | TooManyGone | ImportBusy | ImportTooLarge | InvalidUserFile:
+) -> ImportPlan | TooManyGone | ImportBusy | ImportTooLarge | InvalidFile:
     """Make the accounts those of a file of all users, all or none. Return what changed.
 
     A sync of the same file again changes nothing. `gone_limit` is the percentage of the managed
     members that may be banned, because a file that was cut off does not name its last users.
     """
     rows = _with_identities(auth, file)
-    if isinstance(rows, InvalidUserFile):
+    if isinstance(rows, InvalidFile):
         return rows
     load = partial(
         auth.repositories.user_imports.load_snapshot,
@@ -110,7 +111,7 @@ async def sync_users(
         with_managed=True,
     )
 
-    def plan(snapshot: UserSnapshot) -> ImportPlan | TooManyGone | InvalidUserFile:
+    def plan(snapshot: UserSnapshot) -> ImportPlan | TooManyGone | InvalidFile:
         found = plan_sync(
             rows,
             snapshot.users_by_login_name,
@@ -120,14 +121,14 @@ async def sync_users(
             bans_gone=bans_gone,
             linked=snapshot.linked,
         )
-        if dry_run or isinstance(found, InvalidUserFile) or found.membership is None:
+        if dry_run or isinstance(found, InvalidFile) or found.membership is None:
             return found
         return TooManyGone(found) if found.membership.exceeds(gone_limit) else found
 
     return await _plan_and_write(auth, load, plan, None, dry_run=dry_run)
 
 
-def _with_identities(auth: Auth, file: UserFile) -> list[UserRow] | InvalidUserFile:
+def _with_identities(auth: Auth, file: UserFile) -> list[UserRow] | InvalidFile:
     """Return the rows with the identities of their subjects, or the problems of the subjects."""
     providers = auth.sign_on.providers if auth.sign_on else []
     issuers = {each.id: each.issuer for each in providers}

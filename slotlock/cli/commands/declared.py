@@ -313,6 +313,40 @@ OUTBOX = {
     ),
 }
 
+SLOTS = {
+    "import": Command(
+        "Create and change the courses of a campaign from a CSV file, completely or not at all.",
+        "Without `--apply`, it only shows what would change.",
+        run="cli.courses.slot_files:import_file",
+        example="slotlock slots import courses.csv --campaign campaign_0123456789abcdef01234567 "
+        "--by olga@school.example --apply",
+        needs=("mongo_url", "redis_url"),
+        exit_codes=FILE_EXIT_CODES,
+        arguments=(
+            argument("file", type=Path, help="CSV with columns such as number, title, places"),
+            argument("--campaign", required=True, metavar="ID", help="the id of the campaign"),
+            argument(
+                "--by",
+                required=True,
+                metavar="EMAIL_OR_USERNAME",
+                help="the organizer whom the audit log names",
+            ),
+            argument(
+                "--time-zone",
+                metavar="ZONE",
+                help="the zone of new courses without one; default: that of the site",
+            ),
+            argument(
+                "--create-resources",
+                action="store_true",
+                help="create resources with the names that are unknown",
+            ),
+            APPLY,
+            JSON,
+        ),
+    ),
+}
+
 DRAW = {
     "verify": Command(
         "Recompute all that the public record of a draw claims, without a server.",
@@ -450,6 +484,7 @@ COMMANDS = {
         ),
     ),
     "users": Command("Manage accounts.", "The app need not run.", actions=USERS),
+    "slots": Command("Import courses.", "The app need not run.", actions=SLOTS),
     "queue": Command(
         "Manage the admission queue.", "It works on Redis; the app need not run.", actions=QUEUE
     ),

@@ -1,13 +1,11 @@
 """The columns of a file of users, and the headers by which schools call them.
 
-Capitals, accents, blanks and punctuation of a header do not matter, so that `E-Mail-Adresse` is
-`emailadresse`. `Name`, `Nom` and `Nombre` have their meaning from the columns beside them.
+`Name`, `Nom` and `Nombre` have their meaning from the columns beside them.
 """
 
-import csv
 from collections.abc import Sequence
 
-from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.tables.headers import columns_by_header, fold_header
 
 EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT = COLUMNS = (
     "email",
@@ -18,7 +16,6 @@ EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT = COLUMNS = (
     "groups",
     "subject",
 )
-SEPARATORS = (",", ";", "\t")
 
 # English, German, French, Spanish, Chinese (simplified and traditional).
 _SPELLINGS = {
@@ -74,17 +71,7 @@ _SPELLINGS = {
 }
 
 
-def fold_header(header: str) -> str:
-    """Return the letters and digits of a header, without capitals and accents."""
-    return "".join(filter(str.isalnum, fold(header)))
-
-
-_COLUMN_OF = {
-    fold_header(spelling): column
-    for column, spellings in _SPELLINGS.items()
-    for line in spellings.strip().splitlines()
-    for spelling in (column, *line.split(","))
-}
+_COLUMN_OF = columns_by_header(_SPELLINGS)
 
 
 def columns_of(headers: Sequence[str]) -> list[str | None]:
@@ -97,20 +84,3 @@ def columns_of(headers: Sequence[str]) -> list[str | None]:
         meaning = LAST_NAME if FIRST_NAME in columns else FIRST_NAME
         return [meaning if column == NAME else column for column in columns]
     return columns
-
-
-def find_separator(header_line: str) -> str:
-    """Return the separator with which a header has the most known columns, or else the most."""
-
-    def count_columns(separator: str) -> tuple[int, int]:
-        cells = next(csv.reader([header_line], delimiter=separator), [])
-        return sum(map(bool, columns_of(cells))), len(cells)
-
-    return max(SEPARATORS, key=count_columns)
-
-
-def has_chinese_column(header_line: str) -> bool:
-    """Return whether a header has a known column in Chinese."""
-    headers = header_line.split(find_separator(header_line))
-    known = (header for header, column in zip(headers, columns_of(headers), strict=True) if column)
-    return any(header.strip('" ')[:1] >= "\u4e00" for header in known)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from slotlock.domain.shared.tables.file_problems import ProblemCollector
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.account_admin_rules import (
     account_change_refusal,
@@ -12,7 +13,7 @@ from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_columns import SUBJECT
 from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_problems import ImportProblem, ProblemCollector
+from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Caller, User, UserId
 
 SUBJECT_TAKEN = "Another account has this subject."

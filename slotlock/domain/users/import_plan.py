@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 
 from slotlock.domain.shared.folding import search_words
+from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.account_admin_rules import (
     SelfRegistered,
@@ -19,11 +20,7 @@ from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_columns import EMAIL, USERNAME
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_identities import IdentityChange, plan_identities
-from slotlock.domain.users.import_problems import (
-    ImportProblem,
-    InvalidUserFile,
-    ProblemCollector,
-)
+from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, Caller, User, UserId
 
 # MongoDB updates an index for each group and each search word that an import adds or removes.
@@ -247,7 +244,7 @@ def plan_import(
     *,
     choices: Choices = NO_CHOICES,
     linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
-) -> ImportPlan | InvalidUserFile:
+) -> ImportPlan | InvalidFile:
     """Plan the import of these rows by a caller, who is None for the command line.
 
     `existing_users` holds the accounts of the rows by login name. Accounts that somebody registered

@@ -1,31 +1,17 @@
-"""The problems of a file of users, each with its code and its lines."""
+"""The problems of the users in a file."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum, auto
-from itertools import islice
+from enum import auto
 
-from slotlock.domain.shared.value_object import value_object
-
-MAX_PROBLEMS, MAX_SHOWN_LINES = 100, 10
+from slotlock.domain.shared.tables.file_problems import NamedCode
 
 
-class ImportProblem(StrEnum):
-    """Why a file of users is invalid. Clients translate the code, with the values of a problem."""
+class ImportProblem(NamedCode):
+    """Why a file of users is invalid, if it is a table."""
 
-    @staticmethod
-    def _generate_next_value_(name: str, *_: object) -> str:
-        return name
-
-    UNKNOWN_ENCODING = auto()
-    CELL_TOO_LONG = auto()
-    OPEN_QUOTE = auto()
     TOO_MANY_USERS = auto()
     TOO_MANY_CHANGES = auto()
     ROLE_COLUMN = auto()
-    REPEATED_COLUMN = auto()
     NO_LOGIN_COLUMN = auto()
-    WRONG_CELL_COUNT = auto()
     TWO_LOGIN_NAMES = auto()
     INVALID_EMAIL = auto()
     INVALID_LOGIN_NAME = auto()
@@ -39,66 +25,3 @@ class ImportProblem(StrEnum):
     SUBJECT_TAKEN = auto()
     OTHER_SUBJECT = auto()
     SUBJECT_BY_ADMIN = auto()
-
-
-@value_object
-class LineProblem:
-    """A problem of `count` lines, of which `lines` are the first ten.
-
-    `column` is None if it concerns whole lines. `header` is what the file calls the column; None if
-    it has no such column. The values are the numbers in the message.
-    """
-
-    lines: tuple[int, ...]
-    column: str | None
-    message: str
-    code: ImportProblem
-    count: int = 1
-    values: Mapping[str, int] = field(default_factory=dict)
-    header: str | None = None
-
-
-@value_object
-class InvalidUserFile:
-    """The file is invalid and nothing was imported: the first 100 different problems.
-
-    `count` is the number of all problems, each counted for each of its lines.
-    """
-
-    problems: tuple[LineProblem, ...]
-    count: int
-
-
-@dataclass(slots=True)
-class ProblemCollector:
-    """Collects problems, and counts equal ones."""
-
-    count: int = 0
-    _headers: dict[str, str] = field(default_factory=dict)
-    _lines: dict[tuple[str | None, str], list[int]] = field(default_factory=dict)
-    _facts: dict[tuple[str | None, str], tuple[ImportProblem, dict[str, int]]] = field(
-        default_factory=dict
-    )
-
-    def name_column(self, column: str, header: str) -> None:
-        """Take over what the file calls a column; several of one kind are named together."""
-        known = self._headers.get(column, header)
-        self._headers[column] = known if header in known.split(", ") else f"{known}, {header}"
-
-    def add(
-        self, at: int, column: str | None, message: str, code: ImportProblem, **values: int
-    ) -> None:
-        """Count a problem of the line `at`."""
-        self.count += 1
-        self._lines.setdefault((column, message), []).append(at)
-        self._facts[column, message] = code, values
-
-    def to_invalid_file(self) -> InvalidUserFile:
-        """Return the problems as the outcome of the file."""
-        problems = []
-        for (column, message), lines in islice(self._lines.items(), MAX_PROBLEMS):
-            code, values = self._facts[column, message]
-            header = self._headers.get(column or "")
-            shown = tuple(lines[:MAX_SHOWN_LINES])
-            problems.append(LineProblem(shown, column, message, code, len(lines), values, header))
-        return InvalidUserFile(tuple(problems), self.count)

@@ -6,11 +6,11 @@ An account is managed from the first sync whose file names it. Only a managed me
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.users.identity import LinkedIdentity
 from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, Membership, plan_import
-from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Role, User, UserId
 
 # What organizers see of the ban.
@@ -26,14 +26,14 @@ def plan_sync(
     choices: Choices,
     bans_gone: bool,
     linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
-) -> ImportPlan | InvalidUserFile:
+) -> ImportPlan | InvalidFile:
     """Plan the sync of all rows of a file, by the rules of an import from the command line.
 
     `users` holds the accounts of the rows and all managed ones, by login name, and `linked` the
     identities as in `plan_import`.
     """
     plan = plan_import(rows, users, choices=choices, linked=linked)
-    if isinstance(plan, InvalidUserFile):
+    if isinstance(plan, InvalidFile):
         return plan
     file_names = {row.login_name for row in rows}
     registered = {account.user.id for account in plan.self_registered}

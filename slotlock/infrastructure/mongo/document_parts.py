@@ -29,6 +29,8 @@ from slotlock.domain.campaigns.terms import (
     NoShowLimit,
     SlotAdmission,
 )
+from slotlock.domain.resources.resource import Resource, name_key
+from slotlock.domain.shared.folding import search_key
 from slotlock.domain.shared.value_object import Stored
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.stored_enums import from_stored
@@ -86,6 +88,17 @@ def campaign_to_document(campaign: Campaign, now: datetime) -> Document:
     """Return the document of a new campaign."""
     fields = {"_id": ObjectId(campaign.id), **campaign_to_fields(campaign, now), "pending": False}
     return with_schema_version("campaigns", fields)
+
+
+def resource_to_document(resource: Resource) -> Document:
+    """Return the document of a new resource."""
+    return {
+        "_id": resource.name,
+        "version": 1,
+        "nameKey": name_key(resource.name),
+        "foldedName": search_key(resource.name),
+        "kind": resource.kind.value,
+    }
 
 
 def campaign_to_fields(campaign: Campaign, now: datetime) -> Document:

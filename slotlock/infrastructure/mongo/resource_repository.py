@@ -37,6 +37,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.document_parts import resource_to_document
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.slots.slot_query import find_states
 from slotlock.infrastructure.mongo.slots.write_set import ResourceVersion
@@ -135,13 +136,7 @@ class ResourceRepository:
     async def insert(self, resource: Resource, note: AuditNote | None = None) -> bool:
         """Insert a resource with a note. Return False if one has the name, in whatever capitals."""
         self._required.require(UNIQUE_INDEX)
-        document = {
-            "_id": resource.name,
-            "version": 1,
-            "nameKey": name_key(resource.name),
-            "foldedName": search_key(resource.name),
-            "kind": resource.kind.value,
-        }
+        document = resource_to_document(resource)
         return await insert_unless_taken(self._database, "resources", document, note)
 
     @limited

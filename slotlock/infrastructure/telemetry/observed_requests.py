@@ -16,6 +16,7 @@ _LOGGED_PATHS = frozenset(
         "/graphql",
         "/graphql/",
         "/users/import",
+        "/slots/import",
         "/users/invitations",
         "/personal-data",
         "/healthz",

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from slotlock.api.endpoints.user_file_endpoints import OTHER_CSV_MEDIA_TYPES
-from slotlock.domain.users.import_file import MAX_FILE_BYTES
+from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import GraphQLTestClient, Json
@@ -24,7 +24,10 @@ from tests.support.clients.user_files import (
 )
 
 CSV = "text/csv"
-ORGANIZER_PATHS = ("/users/import", "/users/invitations", "/users/letters", "/check-in/frames")
+ORGANIZER_PATHS = (
+    *("/users/import", "/users/invitations", "/users/letters", "/check-in/frames"),
+    "/slots/import",
+)
 PASSWORD = "correct horse battery"
 SET_PASSWORD = """mutation($token: String!, $password: String!) {
   setPassword(token: $token, password: $password) {

@@ -16,12 +16,12 @@ from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInTaken
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import NO_CHOICES, ImportPlan, ImportResult, plan_import
-from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users import imports
@@ -43,8 +43,8 @@ async def import_lines(
     """Import users. Return the result, or the line and the code of each problem."""
     body = "\n".join(("email,name,groups,subject", *lines)).encode()
     outcome = await import_users(scene.auth, body, dry_run=False, choices=choices, caller=caller)
-    if isinstance(outcome, InvalidUserFile):
-        return [(line, each.code.value) for each in outcome.problems for line in each.lines]
+    if isinstance(outcome, InvalidFile):
+        return [(line, each.code) for each in outcome.problems for line in each.lines]
     assert isinstance(outcome, ImportResult)
     return outcome
 

@@ -20,6 +20,7 @@ from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.container import Auth
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.users.import_file import MAX_IMPORTED_USERS
 from slotlock.domain.users.import_plan import (
     MAX_INDEX_CHANGES,
@@ -28,7 +29,6 @@ from slotlock.domain.users.import_plan import (
     ImportResult,
     ImportTooLarge,
 )
-from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Role, UserId
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.infrastructure.mongo.users import imports
@@ -98,7 +98,7 @@ async def test_too_many_changes_import_nothing(auth: Auth, domain: str, dry_run:
     outcome = await import_users(
         auth, generated_user_csv(domain, MAX_IMPORTED_USERS, group_list(20)), dry_run=dry_run
     )
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert not await users_by_local_part(auth, domain)
 
 

@@ -16,9 +16,9 @@ from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.users.account_admin_rules import HeldPlaces
 from slotlock.domain.users.import_plan import ImportPlan, ImportResult
-from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.imports import (
@@ -329,9 +329,7 @@ async def test_an_organizer_changes_nobody_who_becomes_an_organizer_meanwhile(
     attempts = run_before_first_write(monkeypatch, promotion)
     organizer = Caller(UserId("0" * 24), Role.ORGANIZER, "session", utc_now())
     file = user_csv(domain, {"ada": "Ada L."})
-    assert isinstance(
-        await import_users(auth, file, dry_run=False, caller=organizer), InvalidUserFile
-    )
+    assert isinstance(await import_users(auth, file, dry_run=False, caller=organizer), InvalidFile)
     assert attempts == [ImportAttempt.CONFLICT]
     assert (await users_by_local_part(auth, domain))["ada"].name == "Ada"
 

@@ -20,6 +20,7 @@ from slotlock.auth.sessions import InvalidSession, SignedInSession, refresh_sess
 from slotlock.auth.tokens import BadTokenError
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.audit.audit_log import AuditFilter
+from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import Member, TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
@@ -32,7 +33,7 @@ from slotlock.domain.users.import_plan import (
     NewUser,
     SelfRegisteredAccount,
 )
-from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile
+from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserFilter
 from slotlock.infrastructure.mongo.client import Document, open_database
 from slotlock.infrastructure.mongo.repositories import Repositories
@@ -295,7 +296,7 @@ async def test_a_file_of_an_organizer_vouches_but_does_not_claim(auth: Auth, dom
     body = user_csv(domain, {"ada": "Ada"}, "5a")
     organizer = Caller((await insert_user(auth)).id, Role.ORGANIZER, "session", auth.now())
     refused = await import_users(auth, body, dry_run=True, choices=CLAIM_ALL, caller=organizer)
-    assert isinstance(refused, InvalidUserFile)
+    assert isinstance(refused, InvalidFile)
     assert [each.code for each in refused.problems] == [ImportProblem.CLAIM_BY_ADMIN]
     vouched = await import_users(
         auth, body, dry_run=False, choices=Choices(others=Choice.VOUCH), caller=organizer

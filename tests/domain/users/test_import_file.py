@@ -8,35 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slotlock.domain.shared.tables.file_problems import (
+    MAX_PROBLEMS,
+    MAX_SHOWN_LINES,
+    InvalidFile,
+    LineProblem,
+)
 from slotlock.domain.shared.text import is_blank
 from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, UserFile, UserRow, parse_user_file
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
-from slotlock.domain.users.import_problems import (
-    MAX_PROBLEMS,
-    MAX_SHOWN_LINES,
-    ImportProblem,
-    InvalidUserFile,
-    LineProblem,
-)
+from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Role, User, UserId
 from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.domain.builders import NOW
 
 
-def parse_bytes(body: bytes) -> tuple[UserRow, ...] | InvalidUserFile:
+def parse_bytes(body: bytes) -> tuple[UserRow, ...] | InvalidFile:
     file = parse_user_file(body)
-    return file if isinstance(file, InvalidUserFile) else file.rows
+    return file if isinstance(file, InvalidFile) else file.rows
 
 
-def parse(text: str) -> tuple[UserRow, ...] | InvalidUserFile:
+def parse(text: str) -> tuple[UserRow, ...] | InvalidFile:
     return parse_bytes(text.encode())
 
 
 def problem_cells(text: str) -> list[tuple[int, str | None]]:
     """Return the line and column of each problem."""
     outcome = parse(text)
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert outcome.count == sum(problem.count for problem in outcome.problems)
     assert all(problem.message for problem in outcome.problems)
     return sorted(
@@ -98,7 +98,7 @@ def test_repeated_columns_are_named() -> None:
 
 def test_an_import_cannot_set_roles() -> None:
     outcome = parse("email,role\nada@x.org,admin\n")
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     (problem,) = outcome.problems
     assert (problem.lines, problem.column) == ((1,), "role")
     assert "cannot set roles" in problem.message
@@ -190,7 +190,7 @@ def test_an_account_has_an_address_or_a_user_name() -> None:
 
 def test_a_line_with_the_user_of_another_line_names_that_one() -> None:
     invalid = parse("email\na@x.org\nb@x.org\nA@x.org\nb@x.org\n a@X.org\n")
-    assert isinstance(invalid, InvalidUserFile)
+    assert isinstance(invalid, InvalidFile)
     assert [(each.lines, each.values, each.message) for each in invalid.problems] == [
         ((4, 6), {"line": 2}, "Line 2 has the same user."),
         ((5,), {"line": 3}, "Line 3 has the same user."),
@@ -243,14 +243,14 @@ def test_a_subject_names_its_provider_unless_there_is_only_one(
 )
 def test_a_file_in_another_encoding_is_invalid(body: bytes, line: int) -> None:
     outcome = parse_bytes(body)
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert [(problem.lines, problem.column) for problem in outcome.problems] == [((line,), None)]
     assert "UTF-8" in outcome.problems[0].message
 
 
 def test_equal_problems_are_one_with_the_first_lines_and_their_number() -> None:
     outcome = parse("email,name\n" + "nobody,Ben\na@x.org,\n" * 1_000)
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert [(each.column, each.lines[:2], each.count) for each in outcome.problems] == [
         ("email", (2, 4), 1_000),
         ("name", (3, 5), 1_000),
@@ -262,7 +262,7 @@ def test_equal_problems_are_one_with_the_first_lines_and_their_number() -> None:
 
 def test_a_problem_has_a_code_and_the_name_that_the_file_gives_its_column() -> None:
     outcome = parse(f"Nachname;Vorname;E-Mail;Klasse;Kurs\n{'x' * 150};Y;nobody;7a*;\nA;B\n")
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert [(each.code, each.header, dict(each.values)) for each in outcome.problems] == [
         ("INVALID_EMAIL", "E-Mail", {}),
         ("INVALID_NAME", "Nachname, Vorname", {"maximum": 100}),
@@ -270,13 +270,13 @@ def test_a_problem_has_a_code_and_the_name_that_the_file_gives_its_column() -> N
         ("WRONG_CELL_COUNT", None, {"cells": 2, "expected": 5}),
     ]
     outcome = parse("Name;Telefon\nA;1\n")
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert [(each.code, each.header) for each in outcome.problems] == [("NO_LOGIN_COLUMN", None)]
 
 
 def test_at_most_100_different_problems_are_named() -> None:
     outcome = parse("email,name\n" + "".join(f"a{',x' * n}\n" for n in range(2, 153)))
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert (len(outcome.problems), outcome.count) == (MAX_PROBLEMS, 151)
 
 
@@ -290,9 +290,9 @@ def test_a_file_with_too_many_users_is_invalid() -> None:
     ]
 
 
-def assert_well_formed(outcome: tuple[UserRow, ...] | InvalidUserFile) -> None:
+def assert_well_formed(outcome: tuple[UserRow, ...] | InvalidFile) -> None:
     """Assert that the rows have unique addresses, or that the problems name lines."""
-    if isinstance(outcome, InvalidUserFile):
+    if isinstance(outcome, InvalidFile):
         assert outcome.count >= len(outcome.problems) > 0
         assert all(isinstance(p, LineProblem) and min(p.lines) >= 1 for p in outcome.problems)
     else:
@@ -367,7 +367,7 @@ def account(**values: object) -> User:
 def test_an_import_names_the_line_of_an_erased_user_instead_of_changing_it() -> None:
     erased = account(name="Erased user", erased_at=NOW)
     plan = plan_import([ADA], {ADA.login_name: erased})
-    assert isinstance(plan, InvalidUserFile)
+    assert isinstance(plan, InvalidFile)
     assert [problem.code for problem in plan.problems] == [ImportProblem.ERASED]
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.users import import_plan
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
@@ -18,7 +19,7 @@ from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_identities import IdentityChange
 from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate, plan_import
-from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile
+from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Caller, Role, User, UserId, list_name, split_name
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -91,14 +92,14 @@ def test_the_number_of_index_changes_is_limited(
     monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes)
     assert not plan_of(rows, EXISTING).is_empty
     monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes - 1)
-    assert isinstance(plan_import(rows, EXISTING), InvalidUserFile)
+    assert isinstance(plan_import(rows, EXISTING), InvalidFile)
 
 
 def test_a_file_with_too_many_changes_names_the_line_before_which_to_split_it() -> None:
     groups = tuple(map(str, range(16)))  # 20 index changes with four search words
     rows = [UserRow(line, f"{line}@x.org", "Ada", groups) for line in range(2, 10_002)]
     outcome = plan_import(rows, {})
-    assert isinstance(outcome, InvalidUserFile)
+    assert isinstance(outcome, InvalidFile)
     assert outcome.count == 1
     (problem,) = outcome.problems
     assert (problem.lines, problem.column) == ((5_002,), None)
@@ -139,7 +140,7 @@ def test_a_subject_replaces_only_one_of_its_provider_that_nobody_used(
     linked = {ADA.id: [LinkedIdentity(each, None, at) for each, at in own.items()]}
     plan = plan_import([replace(row(), identity=new)], EXISTING, linked=linked)
     if isinstance(removed, ImportProblem):
-        assert isinstance(plan, InvalidUserFile)
+        assert isinstance(plan, InvalidFile)
         assert [(each.code, each.lines) for each in plan.problems] == [(removed, (2,))]
         return
     assert isinstance(plan, ImportPlan)
@@ -151,7 +152,7 @@ def test_a_subject_for_an_account_of_staff_needs_an_admin() -> None:
     rows = [replace(row(), identity=ONE)]
     organizer = Caller(OTHER, Role.ORGANIZER, "session", NOW)
     plan = plan_import(rows, EXISTING, organizer)
-    assert isinstance(plan, InvalidUserFile)
+    assert isinstance(plan, InvalidFile)
     assert [each.code for each in plan.problems] == [ImportProblem.ADMIN_REQUIRED]
     admin = replace(organizer, role=Role.ADMIN)
     assert isinstance(plan_import(rows, EXISTING, admin), ImportPlan)
@@ -159,7 +160,7 @@ def test_a_subject_for_an_account_of_staff_needs_an_admin() -> None:
 
 def test_an_import_of_an_admin_adds_no_subject_to_the_own_account() -> None:
     plan = plan_import([replace(row(), identity=ONE)], EXISTING, caller(Role.ADMIN))
-    assert isinstance(plan, InvalidUserFile)
+    assert isinstance(plan, InvalidFile)
     assert [each.code for each in plan.problems] == [ImportProblem.SUBJECT_BY_ADMIN]
 
 

@@ -29,7 +29,7 @@ class RosterUsers(NamedTuple):
 
 
 FILE_NAME = re.compile(
-    r'attachment; filename="([a-z0-9-]+-)?(roster|teilnehmer|sign-in-sheets)'
+    r'attachment; filename="([a-z0-9-]+-)?(roster|teilnehmer|sign-in-sheets|slots)'
     r'-\d{4}-\d\d-\d\d\.(csv|xlsx|pdf)"'
     r"(; filename\*=UTF-8''[A-Za-z0-9%.-]+)?"
 )

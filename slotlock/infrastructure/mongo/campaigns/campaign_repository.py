@@ -271,6 +271,14 @@ class CampaignRepository:
         """Return the first slots of a campaign that are not cancelled, by start."""
         cancelled = SlotStatus.CANCELLED.value
         query = {"campaign.id": ObjectId(campaign_id), "status": {"$ne": cancelled}}
+        return await self._find_slots(query, limit)
+
+    @limited
+    async def find_all_slots(self, campaign_id: CampaignId) -> Sequence[Slot]:
+        """Return all slots of a campaign, by start, without their bookings."""
+        return await self._find_slots({"campaign.id": ObjectId(campaign_id)})
+
+    async def _find_slots(self, query: Document, limit: int = 0) -> Sequence[Slot]:
         order, without_users = [("start", 1), ("_id", 1)], dict.fromkeys(LOADED_FIELDS, 1)
         found = self._slots.find(query, without_users, sort=order, limit=limit)
         return [

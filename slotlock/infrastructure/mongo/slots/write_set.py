@@ -18,13 +18,17 @@ from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContext, User
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo import team_repository
 from slotlock.infrastructure.mongo.audit.audit_note_repository import note_to_document
 from slotlock.infrastructure.mongo.client import CommitUnknownError, Document
-from slotlock.infrastructure.mongo.document_parts import campaign_to_document
+from slotlock.infrastructure.mongo.document_parts import (
+    campaign_to_document,
+    resource_to_document,
+)
 from slotlock.infrastructure.mongo.idempotency.records import (
     IdempotencyRecord,
     records_to_documents,
@@ -151,7 +155,13 @@ class NewCampaign:
 
 # What other change sets of a group may change, too.
 _NOT_IN_GROUPS = attrgetter(
-    "new_slots", "deleted_slots", "preconditions", "audit_notes", "team_versions", "new_campaigns"
+    "new_slots",
+    "deleted_slots",
+    "preconditions",
+    "audit_notes",
+    "team_versions",
+    "new_campaigns",
+    "new_resources",
 )
 
 
@@ -169,6 +179,7 @@ class WriteSet:
     new_slots: tuple[SlotState, ...] = ()
     new_campaigns: tuple[NewCampaign, ...] = ()
     deleted_slots: tuple[SlotState, ...] = ()
+    new_resources: tuple[Resource, ...] = ()
     preconditions: tuple[Precondition, ...] = ()
     audit_notes: tuple[AuditNote, ...] = ()
 
@@ -229,6 +240,7 @@ def inserts_of(changes: WriteSet) -> Iterator[tuple[str, list[Document]]]:
         "campaigns",
         [campaign_to_document(new.campaign, new.created_at) for new in changes.new_campaigns],
     )
+    yield "resources", [resource_to_document(each) for each in changes.new_resources]
     yield "slots", [slot_documents.to_document(slot) for slot in changes.new_slots]
     yield "audit_notes", [note_to_document(note) for note in changes.audit_notes]
 

@@ -1,0 +1,1 @@
+"""The courses of a campaign as a file."""

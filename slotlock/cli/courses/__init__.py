@@ -1,0 +1,1 @@
+"""Commands for the courses of a campaign."""

@@ -1,0 +1,1 @@
+"""Courses from a file: its columns and cells, and what it changes in a campaign."""

@@ -1,0 +1,321 @@
+"""Plan an import of courses: which are created, changed or unchanged, by the rules of each edit."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import CapacityBelowTaken, SlotCancelled
+from slotlock.domain.booking.slot import MAX_CAPACITY, Slot, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.resources.resource import Resource, name_key, unknown_resource, validate_name
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.timetables import Timetable
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
+from slotlock.domain.shared.unchanged import UNCHANGED
+from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.slot_files.cells import (
+    EXCEPT_DAYS,
+    KIND_OF_COLUMN,
+    SlotCells,
+    names_by_column,
+    read_cells,
+    write_cells,
+)
+from slotlock.domain.slot_files.columns import COLUMN_OF_FIELD
+from slotlock.domain.slot_files.plan import CampaignSlots, ImportOptions, SlotFilePlan
+from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
+from slotlock.domain.slot_files.slot_file import SlotFile, SlotRow, add_problem
+from slotlock.domain.slot_files.times import DateOrder, TimeCells
+from slotlock.domain.slots import editing
+from slotlock.domain.slots.slot_patch import NO_SETTINGS, SlotDraft, SlotPatch
+
+MAX_FILE_MEETINGS = 10_000
+_FACT_OF = {
+    "number": "number",
+    "title": "title",
+    "location": "location",
+    "places": "capacity",
+    "waiting_list": "waitlist_capacity",
+    "time_zone": "time_zone",
+}
+_DAYS = ("first_day", "last_day", "weekly", "start_time", "end_time", EXCEPT_DAYS)
+_TIMES = (*_DAYS, "meetings", "time_zone")
+_NO_TIMES = {name: getattr(TimeCells("UTC"), name) for name in (*_DAYS, "meetings")}
+_REQUIRED = {
+    "title": ProblemCode.TITLE_MISSING.problem(),
+    "places": ProblemCode.NOT_IN_RANGE.problem(minimum=1, maximum=MAX_CAPACITY),
+}
+_NO_CHANGES = SlotPatch()
+# What spreadsheets make of 2-1, in English and German.
+_DATE_OF_SPREADSHEET = re.compile(r"\d{1,2}[-. ]+[^\W\d]{3,4}\.?([-. ]+\d{2,4})?")
+
+
+@value_object
+class PlannedTimes:
+    """The meetings of a course, and the timetable that gives them."""
+
+    meetings: tuple[Meeting, ...]
+    timetable: Timetable
+
+    def to_draft(self) -> dict[str, Any]:
+        """Return the times of a draft; a single meeting has no timetable."""
+        if len(self.meetings) > 1:
+            return {"start": None, "end": None, "timetable": self.timetable}
+        return {"start": self.meetings[0].start, "end": self.meetings[0].end}
+
+    def to_patch(self, slot: Slot) -> dict[str, Any]:
+        """Return the changes of the times of a slot, if there are any."""
+        if self.meetings == slot.all_meetings:
+            return {}
+        if len(self.meetings) > 1:
+            return {"timetable": self.timetable}
+        return self.to_draft() | ({"timetable": None} if slot.meetings else {})
+
+
+def plan_slot_file(
+    file: SlotFile,
+    campaign: CampaignSlots,
+    options: ImportOptions,
+    now: datetime,
+    new_slot_id: Callable[[], SlotId],
+) -> SlotFilePlan | InvalidFile:
+    """Plan the import of a file into a campaign, or return every problem."""
+    planner = _Planner(file, campaign, options, now)
+    for row in file.rows:
+        planner.plan_row(row, new_slot_id)
+    return planner.finish()
+
+
+class _Planner:
+    """Plans one row after the other, and collects the problems."""
+
+    def __init__(
+        self, file: SlotFile, campaign: CampaignSlots, options: ImportOptions, now: datetime
+    ) -> None:
+        self._campaign, self._options, self._now = campaign, options, now
+        self._problems: ProblemCollector = file.new_collector()
+        self._has_ids = any(isinstance(row.cells.id, str) for row in file.rows)
+        live = [each.slot for each in campaign.slots.values() if _is_live(each)]
+        self._by_number = {slot.number: slot.id for slot in live if slot.number}
+        self._without_zeros = {number.lstrip("0"): number for number in self._by_number}
+        self._new_resources: dict[str, Resource] = {}
+        self._new_numbers: dict[str | None, int] = {}
+        self._created: list[SlotState] = []
+        self._patches: dict[SlotId, SlotPatch] = {}
+        self._edited: dict[SlotId, SlotState] = {}
+        self._lines: dict[SlotId, int] = {}
+        self._meetings = 0
+
+    def plan_row(self, row: SlotRow, new_slot_id: Callable[[], SlotId]) -> None:
+        """Plan the change of a slot, or a new one."""
+        found = self._find(row.cells)
+        if isinstance(found, CellProblem):
+            add_problem(self._problems, row.line, "number", found)
+        elif found is None:
+            self._create(new_slot_id(), row)
+        elif (first := self._lines.setdefault(found.id, row.line)) != row.line:
+            same = SlotFileProblem.SAME_SLOT.problem(line=first)
+            add_problem(self._problems, row.line, "number", same)
+        else:
+            self._edit(found, row)
+
+    def finish(self) -> SlotFilePlan | InvalidFile:
+        """Return the plan of all rows, or the problems."""
+        self._check_numbers()
+        if self._meetings > MAX_FILE_MEETINGS:
+            most = SlotFileProblem.TOO_MANY_MEETINGS.problem(maximum=MAX_FILE_MEETINGS)
+            add_problem(self._problems, max(self._lines.values()), "meetings", most)
+        if self._problems.count:
+            return self._problems.to_invalid_file()
+        named = self._lines.keys() & self._campaign.slots.keys()
+        live = {slot_id for slot_id, each in self._campaign.slots.items() if _is_live(each)}
+        return SlotFilePlan(
+            tuple(self._created),
+            self._patches,
+            self._edited,
+            len(named) - len(self._patches),
+            len(live - named),
+            tuple(self._new_resources.values()),
+            self._lines,
+        )
+
+    def _find(self, cells: SlotCells) -> SlotState | CellProblem | None:
+        """Return the slot of a row, None for a new one, or the problem."""
+        slots = self._campaign.slots
+        if isinstance(cells.id, str):
+            found = slots.get(SlotId(cells.id.removeprefix("slot_")))
+            return found or SlotFileProblem.UNKNOWN_ID.problem("id")
+        if not isinstance(cells.number, str):
+            return SlotFileProblem.NUMBER_MISSING.problem()
+        if slot_id := self._by_number.get(cells.number):
+            return slots[slot_id]
+        similar = self._without_zeros.get(cells.number.lstrip("0"))
+        if similar and cells.number.isdecimal() and not self._has_ids:
+            return SlotFileProblem.SIMILAR_NUMBER.problem(similar=similar)
+        if _DATE_OF_SPREADSHEET.fullmatch(cells.number):
+            return SlotFileProblem.NUMBER_IS_A_DATE.problem()
+        return None
+
+    def _create(self, slot_id: SlotId, row: SlotRow) -> None:
+        self._lines[slot_id] = row.line
+        first = self._new_numbers.setdefault(_number_of(row.cells), row.line)
+        if first != row.line:
+            same = SlotFileProblem.SAME_SLOT.problem(line=first)
+            add_problem(self._problems, row.line, "number", same)
+            return
+        none = SlotCells(**_NO_TIMES, time_zone=self._options.time_zone)
+        cells = row.cells.changes_to(none)
+        missing = [column for column in _REQUIRED if column not in cells]
+        for column in missing:
+            add_problem(self._problems, row.line, column, CellProblem.of(_REQUIRED[column]))
+        times = self._times(row, none)
+        names = self._resources(row.line, (), cells)
+        if missing or times is None:
+            return
+        facts = {fact: cells[name] for name, fact in _FACT_OF.items() if name in cells}
+        base = replace(NO_SETTINGS, time_zone=self._options.time_zone, kind=SlotKind.COURSE)
+        draft = SlotDraft(
+            replace(base, **facts),
+            **times.to_draft(),
+            published=False,
+            group_limits=cells.get("group_limits", ()),
+            resource=names[0] if names else None,
+            several_resources=names if len(names) > 1 else (),
+            terms=self._campaign.terms,
+            description=cells.get("description"),
+        )
+        created = editing.create(slot_id, draft, self._now)
+        if isinstance(created, InvalidInput):
+            self._add_all(row.line, created)
+        else:
+            self._created.append(created)
+
+    def _edit(self, state: SlotState, row: SlotRow) -> None:
+        changes = self._changes(state.slot, row)
+        if changes == _NO_CHANGES:
+            return
+        line, decision = row.line, editing.edit(state, changes, self._now)
+        match decision.outcome:
+            case InvalidInput() as invalid:
+                self._add_all(line, invalid)
+            case SlotCancelled():
+                cancelled = SlotFileProblem.SLOT_CANCELLED.problem()
+                add_problem(self._problems, line, "id", cancelled)
+            case CapacityBelowTaken(taken=count):
+                below = SlotFileProblem.CAPACITY_BELOW_TAKEN.problem(count=count)
+                add_problem(self._problems, line, "places", below)
+        for after in decision.changed_slots:
+            self._patches[state.id], self._edited[state.id] = changes, after
+
+    def _changes(self, slot: Slot, row: SlotRow) -> SlotPatch:
+        """Return what a row changes of a slot: the cells that are not those of an export."""
+        description = self._campaign.descriptions.get(slot.id)
+        texts = write_cells(slot, description, self._campaign.resources)
+        before, _ = read_cells(texts, DateOrder.UNKNOWN)
+        changed = row.cells.changes_to(before)
+        if "number" in changed and _is_lost_zero(slot.number, changed["number"]):
+            del changed["number"]
+        patch: dict[str, Any] = {
+            name: changed[name] for name in ("group_limits", "description") if name in changed
+        }
+        given = {fact: changed[name] for name, fact in _FACT_OF.items() if name in changed}
+        if given:
+            patch |= {"settings": replace(NO_SETTINGS, **given), "given": frozenset(given)}
+        if any(name in changed for name in _TIMES):
+            times = self._times(row, before)
+            patch |= times.to_patch(slot) if times else {}
+        names = self._resources(row.line, slot.resources, changed)
+        if names != slot.resources:
+            several = names if len(names) > 1 else ()
+            patch |= {"resource": names[0] if names else None, "several_resources": several}
+        return SlotPatch(**patch)
+
+    def _times(self, row: SlotRow, before: SlotCells) -> PlannedTimes | None:
+        """Return the times of a row; None, and a problem, if there are none.
+
+        `meetings` and the other columns replace each other: those that the file lacks count only if
+        the file has none of the others.
+        """
+        given = {
+            name: value for name in _TIMES if (value := getattr(row.cells, name)) is not UNCHANGED
+        }
+        left: dict[str, Any] = {name: getattr(before, name) for name in _TIMES}
+        if any(given.get(name) not in (None, ()) for name in _DAYS):
+            left["meetings"] = ()
+        if given.get("meetings"):
+            left |= {name: _NO_TIMES[name] for name in _DAYS}
+        cells = TimeCells(**(left | given))
+        meetings, timetable = cells.to_meetings(), cells.to_timetable()
+        if isinstance(meetings, CellProblem) or isinstance(timetable, CellProblem):
+            problem = meetings if isinstance(meetings, CellProblem) else timetable
+            if isinstance(problem, CellProblem):
+                add_problem(self._problems, row.line, "first_day", problem)
+            return None
+        self._meetings += len(meetings)
+        return PlannedTimes(meetings, timetable)
+
+    def _resources(
+        self, line: int, old: tuple[str, ...], changed: Mapping[str, Any]
+    ) -> tuple[str, ...]:
+        """Return the names of the resources of a slot: the same ones stay in the same order."""
+        if not changed.keys() & KIND_OF_COLUMN.keys():
+            return old
+        named = names_by_column(old, self._campaign.resources) | {
+            column: tuple(self._spelled(line, column, name) for name in changed[column])
+            for column in KIND_OF_COLUMN
+            if column in changed
+        }
+        names = dict.fromkeys(name for column in KIND_OF_COLUMN for name in named[column])
+        stayed = [name for name in old if name in names]
+        return tuple(dict.fromkeys((*stayed, *names)))
+
+    def _spelled(self, line: int, column: str, name: str) -> str:
+        """Return the name of a resource in its own spelling; an unknown one is a problem."""
+        known = self._campaign.resources.get(name) or self._new_resources.get(name_key(name))
+        if known is not None:
+            return known.name
+        problem = validate_name(name)
+        if problem is None and self._options.creates_resources:
+            self._new_resources[name_key(name)] = Resource(name, KIND_OF_COLUMN[column])
+            return name
+        if problem is None:
+            unknown = unknown_resource(column, name, self._campaign.resource_names)
+            problem = unknown.problems[0].message
+        add_problem(self._problems, line, column, CellProblem.of(problem))
+        return name
+
+    def _add_all(self, line: int, invalid: InvalidInput) -> None:
+        for each in invalid.problems:
+            column = COLUMN_OF_FIELD.get(each.field, each.field)
+            add_problem(self._problems, line, column, CellProblem.of(each.message))
+
+    def _check_numbers(self) -> None:
+        """Count a problem for each slot whose number another one has after the import."""
+        after = {**self._campaign.slots, **self._edited}
+        live = [each.slot for each in (*after.values(), *self._created) if _is_live(each)]
+        counts = Counter(slot.number for slot in live)
+        changed = self._edited.keys() | {each.id for each in self._created}
+        for slot in live:
+            if slot.number and slot.id in changed and counts[slot.number] > 1:
+                taken = CellProblem.of(ProblemCode.NUMBER_TAKEN.problem())
+                add_problem(self._problems, self._lines[slot.id], "number", taken)
+
+
+def _is_live(state: SlotState) -> bool:
+    return state.slot.status is not SlotStatus.CANCELLED
+
+
+def _number_of(cells: SlotCells) -> str | None:
+    return cells.number if isinstance(cells.number, str) else None
+
+
+def _is_lost_zero(before: str | None, after: str | None) -> bool:
+    """Return whether a spreadsheet made 12 of 0012."""
+    is_shorter = before is not None and after is not None and len(after) < len(before)
+    return is_shorter and before is not None and before.lstrip("0") == after
