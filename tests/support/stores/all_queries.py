@@ -316,6 +316,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     before = Campaign(campaign_id, "Spring", replace(terms, campaign_id=campaign_id))
     await campaigns.insert(before, now)
     assert await campaigns.find(before.id) == before
+    assert await campaigns.find_all_slots(before.id) == []
     limits = (GroupLimit("class:*", 2),)
     first = build_slot(
         1, id=new_slot_id(), terms=before.terms, group_limits=limits, resource="Room 5"
