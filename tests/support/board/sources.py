@@ -9,6 +9,8 @@ from typing import Any
 from graphql import (
     DocumentNode,
     FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
     GraphQLInterfaceType,
     GraphQLObjectType,
     TypeInfo,
@@ -116,10 +118,13 @@ def placeholders(text: str | dict[str, str]) -> set[str]:
 class _Refusals(Visitor):
     """Notes the refusals that an operation can return, and the fields that it selects of them."""
 
-    def __init__(self, types: TypeInfo) -> None:
+    def __init__(self, types: TypeInfo, document: DocumentNode) -> None:
         super().__init__()
         self.found: dict[str, set[str]] = {}
         self._types = types
+        definitions = document.definitions
+        named = (each for each in definitions if isinstance(each, FragmentDefinitionNode))
+        self._fragments = {each.name.value: each for each in named}
 
     def enter_field(self, node: FieldNode, *_: Any) -> None:
         type_ = get_named_type(self._types.get_type())
@@ -131,15 +136,17 @@ class _Refusals(Visitor):
         for each in executable_schema.get_possible_types(type_):
             if each.name in CODES:
                 fields = self.found.setdefault(each.name, set())
-                fields |= set(_selected(node, each))
+                fields |= set(self._selected(node, each))
 
-
-def _selected(node: Any, type_: GraphQLObjectType) -> Iterator[str]:
-    for each in node.selection_set.selections:
-        if isinstance(each, FieldNode):
-            yield each.name.value
-        elif _applies(each.type_condition.name.value, type_):
-            yield from _selected(each, type_)
+    def _selected(self, node: Any, type_: GraphQLObjectType) -> Iterator[str]:
+        for each in node.selection_set.selections:
+            if isinstance(each, FieldNode):
+                yield each.name.value
+                continue
+            is_spread = isinstance(each, FragmentSpreadNode)
+            part = self._fragments[each.name.value] if is_spread else each
+            if _applies(part.type_condition.name.value, type_):
+                yield from self._selected(part, type_)
 
 
 def _applies(condition: str, type_: GraphQLObjectType) -> bool:
@@ -150,7 +157,7 @@ def _applies(condition: str, type_: GraphQLObjectType) -> bool:
 def refusals(document: DocumentNode) -> dict[str, set[str]]:
     """Return the codes of the refusals that an operation can return, with the selected fields."""
     types = TypeInfo(executable_schema)
-    visitor = _Refusals(types)
+    visitor = _Refusals(types, document)
     visit(document, TypeInfoVisitor(types, visitor))
     return {CODES[name]: fields for name, fields in visitor.found.items()}
 
