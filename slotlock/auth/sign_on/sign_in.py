@@ -10,7 +10,7 @@ import re
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +19,6 @@ from slotlock.auth.accounts import (
     Banned,
     InvalidCredentials,
     RegistrationClosed,
-    ServerBusy,
     TooManyAttempts,
     busy_if_overloaded,
     check_own_password,
@@ -30,16 +29,27 @@ from slotlock.auth.accounts import (
 from slotlock.auth.container import Auth
 from slotlock.auth.providers.connections import ProviderConnection, SignInRejectedError
 from slotlock.auth.providers.provider import Provider
-from slotlock.auth.sessions import SignedInSession, open_session
+from slotlock.auth.sessions import open_session
 from slotlock.auth.sign_on.claims import UserClaims, read_claims, role_of
 from slotlock.auth.sign_on.id_tokens import verify_id_token
 from slotlock.auth.sign_on.identities import identity_id_of
+from slotlock.auth.sign_on.sign_in_outcomes import (
+    FinishRefusal,
+    FinishSignInOutcome,
+    LinkRequired,
+    LinkSignInOutcome,
+    ProviderUnavailable,
+    ReauthenticationRequired,
+    SignInFailed,
+    SignInLinked,
+    SignInStarted,
+    SignInTaken,
+    StartSignInOutcome,
+)
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.notifications.mail_kinds import SIGN_IN_LINKED
-from slotlock.domain.shared.declare import outcome, refusal, shown
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.users.email_addresses import EmailAddress
 from slotlock.domain.users.groups import validate_groups
 from slotlock.domain.users.identity import managed_groups
 from slotlock.domain.users.user import Caller, Role, User
@@ -60,88 +70,6 @@ _CODE = re.compile(r"[ -~]{1,10000}", re.ASCII)
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}", re.ASCII)
 # How often an account is looked for again, if another request changes it meanwhile.
 ATTEMPTS = 3
-
-
-@outcome
-class SignInStarted:
-    """The provider expects the user at an address."""
-
-    url: str = shown("The address of the provider, to which the client sends the user.")
-    state: str = shown("What the provider returns as `state`. Any other one is not of this client.")
-    expires_at: datetime = shown("Until when `finishSignIn` is possible.")
-
-
-@outcome
-class SignInLinked:
-    """The caller can sign in with the account at the provider, too."""
-
-    user: User = shown("The caller.")
-
-
-@refusal(message="The sign-in did not succeed. Please try again.")
-class SignInFailed:
-    """The sign-in has expired, was finished before, or is not valid: start it again.
-
-    The log of the server says why.
-    """
-
-
-@refusal(message="The provider of the sign-in is not available. Please try again later.")
-class ProviderUnavailable:
-    """The provider did not respond, or not as a provider: start the sign-in again later."""
-
-
-@refusal(
-    message="There is an account with this email address. Please sign in with its password, and "
-    "then link it to this sign-in in your account."
-)
-class LinkRequired:
-    """An account has the e-mail address, and the provider does not prove that it is the user's.
-
-    Sign in with its password, start a sign-in again, and finish it with `linkSignIn`.
-    """
-
-    email: EmailAddress = shown("The e-mail address in its stored form.")
-
-
-@refusal(
-    message="Please confirm that it is you: with your current password or, if you have none, by "
-    "signing out and in again."
-)
-class ReauthenticationRequired:
-    """The caller has to prove again who they are: a session alone is not enough.
-
-    A user with a password sends it. For another one, the session must be at most ten minutes old,
-    and a sign-in at a provider must have opened it.
-    """
-
-
-@refusal(message="This sign-in belongs to another account.")
-class SignInTaken:
-    """Another account has this sign-in: the user must unlink it there first."""
-
-
-FinishRefusal = SignInFailed | ProviderUnavailable
-StartSignInOutcome = SignInStarted | InvalidInput | ProviderUnavailable | ServerBusy
-FinishSignInOutcome = (
-    SignedInSession
-    | SignInFailed
-    | ProviderUnavailable
-    | LinkRequired
-    | RegistrationClosed
-    | Banned
-    | ServerBusy
-)
-LinkSignInOutcome = (
-    SignInLinked
-    | SignInFailed
-    | ProviderUnavailable
-    | SignInTaken
-    | ReauthenticationRequired
-    | InvalidCredentials
-    | TooManyAttempts
-    | ServerBusy
-)
 
 
 @busy_if_overloaded

@@ -1,8 +1,9 @@
 """Pages of a list, and positions in it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from slotlock.domain.shared.value_object import value_object
 
@@ -81,6 +82,11 @@ class Page(Generic[Item]):
 
     items: tuple[Item, ...]
     has_more: bool
+
+    @classmethod
+    def of(cls, found: Sequence[Item], first: int) -> Self:
+        """Return the first items of those found, of which one more than them was asked for."""
+        return cls(tuple(found[:first]), len(found) > first)
 
 
 @value_object

@@ -6,6 +6,11 @@ import strawberry
 from strawberry import argument
 
 from slotlock.auth.sign_on import identities, sign_in
+from slotlock.auth.sign_on.sign_in_outcomes import (
+    FinishSignInOutcome,
+    LinkSignInOutcome,
+    StartSignInOutcome,
+)
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -13,11 +18,11 @@ from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id
 
 ANONYMOUS = ResultView(None)
 
-START = Result[sign_in.StartSignInOutcome](
+START = Result[StartSignInOutcome](
     "StartSignInResult", "The address of the provider, or a refusal."
 )
-FINISH = Result[sign_in.FinishSignInOutcome]("FinishSignInResult", "The new session, or a refusal.")
-LINK = Result[sign_in.LinkSignInOutcome]("LinkSignInResult", "The linked sign-in, or a refusal.")
+FINISH = Result[FinishSignInOutcome]("FinishSignInResult", "The new session, or a refusal.")
+LINK = Result[LinkSignInOutcome]("LinkSignInResult", "The linked sign-in, or a refusal.")
 UNLINK = Result[identities.UnlinkSignInOutcome](
     "UnlinkSignInResult", "The unlinked sign-in, or a refusal."
 )

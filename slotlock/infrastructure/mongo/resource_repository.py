@@ -125,7 +125,7 @@ class ResourceRepository:
         query = _list_query(text, kind, after_key or "")
         found = self._resources.find(query, sort=[("nameKey", 1)], limit=first + 1)
         items = [(document["nameKey"], _to_resource(document)) async for document in found]
-        return Page(tuple(items[:first]), len(items) > first)
+        return Page.of(items, first)
 
     @limited
     async def count(self, text: str, kind: ResourceKind | None, limit: int) -> int:

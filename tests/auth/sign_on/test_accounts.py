@@ -24,7 +24,7 @@ from slotlock.auth.sign_on.identities import (
     unlink_sign_in,
     unlink_sign_in_of,
 )
-from slotlock.auth.sign_on.sign_in import LinkRequired, SignInLinked, SignInTaken
+from slotlock.auth.sign_on.sign_in_outcomes import LinkRequired, SignInLinked, SignInTaken
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 from slotlock.infrastructure.mongo.users import identities

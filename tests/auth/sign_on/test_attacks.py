@@ -29,11 +29,11 @@ from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.sign_on import id_tokens, sign_in
 from slotlock.auth.sign_on.back_channel import end_provider_session
 from slotlock.auth.sign_on.claims import read_claims
-from slotlock.auth.sign_on.sign_in import (
+from slotlock.auth.sign_on.sign_in import challenge_of, start_sign_in
+from slotlock.auth.sign_on.sign_in_outcomes import (
     ProviderUnavailable,
     SignInFailed,
-    challenge_of,
-    start_sign_in,
+    SignInStarted,
 )
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.validation import InvalidInput
@@ -109,7 +109,7 @@ async def test_a_code_of_one_provider_never_reaches_another_one(
             started = await start_sign_in(
                 mixed.auth, "attacker", sign_in.challenge_of(scene.verifier)
             )
-            assert isinstance(started, sign_in.SignInStarted)
+            assert isinstance(started, SignInStarted)
             # The attacker sends the user on to the honest provider, with the state.
             state, code = scene.provider.code_for(started.url)
             await mixed.finish(state, code, issuer=scene.provider.issuer)
@@ -330,7 +330,7 @@ async def test_the_query_in_an_address_of_a_provider_stays(scene: SignOnScene) -
     endpoint = f"{scene.provider.issuer}/authorize?tenant=a"
     scene.provider.metadata = {"authorization_endpoint": endpoint}
     started = await start_sign_in(scene.auth, "school", CHALLENGE)
-    assert isinstance(started, sign_in.SignInStarted)
+    assert isinstance(started, SignInStarted)
     query = parse_qs(urlsplit(started.url).query)
     assert (query["tenant"], query["state"]) == (["a"], [started.state])
 
@@ -427,7 +427,7 @@ async def test_no_value_elsewhere_in_a_response_is_an_error_of_the_server(
                 started = await start_sign_in(
                     configured.auth, "school", challenge_of(scene.verifier)
                 )
-                if isinstance(started, sign_in.SignInStarted):
+                if isinstance(started, SignInStarted):
                     await configured.finish(*scene.provider.code_for(started.url))
 
 
@@ -557,7 +557,7 @@ async def test_a_code_goes_only_to_addresses_of_the_settings(
     assert isinstance(refused, InvalidInput)
     async with scene.configured(redirect_uris=(redirect_uri,)) as configured:
         allowed = await start_sign_in(configured.auth, "school", CHALLENGE, redirect_uri)
-    assert isinstance(allowed, sign_in.SignInStarted)
+    assert isinstance(allowed, SignInStarted)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.invitations import invite, set_password
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.sessions import SignedInSession
-from slotlock.auth.sign_on.sign_in import LinkRequired, SignInTaken
+from slotlock.auth.sign_on.sign_in_outcomes import LinkRequired, SignInTaken
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import InvalidFile

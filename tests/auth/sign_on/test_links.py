@@ -23,11 +23,11 @@ from slotlock.auth.sign_on.identities import (
     unlink_sign_in,
     unlink_sign_in_of,
 )
-from slotlock.auth.sign_on.sign_in import (
+from slotlock.auth.sign_on.sign_in import link_sign_in
+from slotlock.auth.sign_on.sign_in_outcomes import (
     LinkRequired,
     ReauthenticationRequired,
     SignInLinked,
-    link_sign_in,
 )
 from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, NoteAction
 from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE, Identity

@@ -11,7 +11,7 @@ import pytest
 from slotlock.auth.providers import connections, refreshing_cache
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.sign_on import sign_in
-from slotlock.auth.sign_on.sign_in import ProviderUnavailable
+from slotlock.auth.sign_on.sign_in_outcomes import ProviderUnavailable
 from slotlock.infrastructure import provider_client, request_deadline
 from slotlock.infrastructure.provider_client import TIME_AFTER_RESPONSE_S
 from slotlock.infrastructure.request_deadline import (

@@ -11,14 +11,11 @@ from slotlock.auth.container import Auth
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.sign_on.identities import IdentityInfo, list_identities
-from slotlock.auth.sign_on.sign_in import (
+from slotlock.auth.sign_on.sign_in import challenge_of, finish_sign_in, link_sign_in, start_sign_in
+from slotlock.auth.sign_on.sign_in_outcomes import (
     FinishSignInOutcome,
     LinkSignInOutcome,
     SignInStarted,
-    challenge_of,
-    finish_sign_in,
-    link_sign_in,
-    start_sign_in,
 )
 from slotlock.domain.users.user import Caller, User, UserId
 from tests.support.sign_on.lying_provider import LyingProvider

@@ -63,7 +63,7 @@ class AuditLogQueries:
             if audit_filter.includes_bookings:
                 found += await self._booking_entries(audit_filter, after, first + 1, now, session)
         entries = newest_first(found)
-        return Page(tuple(entries[:first]), len(entries) > first)
+        return Page.of(entries, first)
 
     async def _booking_entries(
         self,

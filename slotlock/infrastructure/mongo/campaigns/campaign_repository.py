@@ -110,7 +110,7 @@ class CampaignRepository:
         order = [("terms.opensAt", direction), ("_id", direction)]
         found = self._campaigns.find(query, WITHOUT_DESCRIPTION, sort=order, limit=first + 1)
         campaigns = [_to_campaign(document) async for document in found]
-        return Page(tuple(campaigns[:first]), len(campaigns) > first)
+        return Page.of(campaigns, first)
 
     @limited
     async def find_unfinished(self, now: datetime, limit: int) -> list[Campaign]:

@@ -303,7 +303,7 @@ class OutboxRepository:
             query["$or"] = [earlier, {"at": after.start, "_id": {"$lt": after.id}}]
         found = self._outbox.find(query, sort=NEWEST_FIRST, batch_size=first + 1)
         entries = await read_first(found, to_outbox_entry, first + 1)
-        return Page(tuple(entries[:first]), len(entries) > first)
+        return Page.of(entries, first)
 
     async def count(self, outbox_filter: OutboxFilter, limit: int) -> int:
         """Return how many entries the filter selects, at most `limit`."""

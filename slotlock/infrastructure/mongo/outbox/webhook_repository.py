@@ -175,7 +175,7 @@ class WebhookRepository:
             query["$or"] = [{"at": {"$lt": after.start}}, same_time]
         found = self._outbox.find(query, sort=NEWEST_FIRST, batch_size=first + 1)
         deliveries = await read_first(found, _to_delivery, first + 1)
-        return Page(tuple(deliveries[:first]), len(deliveries) > first)
+        return Page.of(deliveries, first)
 
     async def queue_again(self, entry_id: str, now: datetime) -> WebhookDelivery | None:
         """Send an entry now, whatever became of it, unless it is being sent. Return it."""

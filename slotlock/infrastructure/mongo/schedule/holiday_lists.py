@@ -50,7 +50,7 @@ class HolidayListRepository:
         query = {"nameKey": {"$gt": after_key or ""}}
         found = self._lists.find(query, sort=[("nameKey", 1)], limit=first + 1)
         items = [(document["nameKey"], _to_list(document)) async for document in found]
-        return Page(tuple(items[:first]), len(items) > first)
+        return Page.of(items, first)
 
     @limited
     async def count(self, limit: int) -> int:

@@ -124,4 +124,4 @@ class EndedBookingRepository:
             query, sort=[("endedAt", order), ("_id", order)], limit=first + 1
         )
         ended = [to_ended_booking(document) async for document in found]
-        return Page(tuple(ended[:first]), len(ended) > first)
+        return Page.of(ended, first)

@@ -130,7 +130,7 @@ class UserRepository:
             limit=first + 1,
         )
         users = [to_user(document) async for document in found]
-        return Page(tuple(users[:first]), len(users) > first)
+        return Page.of(users, first)
 
     @limited_listing
     async def page_of_groups(self, first: int, after: str | None) -> Page[UserGroup]:
@@ -147,7 +147,7 @@ class UserRepository:
         ]
         found = await (await self._users.aggregate(pipeline)).to_list()
         groups = tuple(UserGroup(each["_id"], each["count"]) for each in found)
-        return Page(groups[:first], len(groups) > first)
+        return Page.of(groups, first)
 
     @limited
     async def set_preferences(
