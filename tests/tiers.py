@@ -110,7 +110,6 @@ SLOW = (
     # defects of published designs, with and without the guards whose own tests run in `make test`
     "defects",
     # two versions beside each other, which wait for several sweeps
-    "infrastructure/mongo/schema/test_older_version.py",
     # long campaigns and large amounts
     "api/calendars/test_published_calendars.py::test_a_calendar_with_too_many_events",
     "api/calendars/test_published_calendars.py::test_every_known_zone",

@@ -34,7 +34,7 @@ LARGE_ROSTER = 1_000
 ROSTER_INDEXES = frozenset({"booked_user", "choice_group", "history_by", "promoted_waitlisted_by"})
 REPORT_INDEXES = frozenset(
     {"history_by", "waitlisted_by", "promoted_waitlisted_by", "cancelled_by"}
-    | {"revised", "choice_group_start"}
+    | {"choice_group_start"}
 )
 ALL_INDEXES = frozenset(SLOTLOCK_SHAPE.indexes)
 

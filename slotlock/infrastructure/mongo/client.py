@@ -130,10 +130,6 @@ def database_name(url: str) -> str:
     return name or DEFAULT_DATABASE
 
 
-# How MongoDB lists the connections of earlier releases, to any database.
-EARLIER_APP_NAME = "slotlock"
-
-
 def app_name(database: str) -> str:
     """Return the name under which MongoDB lists the connections of slotlock to a database."""
     return f"slotlock {database}"

@@ -38,7 +38,6 @@ from slotlock.infrastructure.mongo.slots.ended_bookings import (
     ENDED_BOOKING_INDEXES,
     EndedBookingRepository,
 )
-from slotlock.infrastructure.mongo.slots.list_field_backfill import ListFieldBackfill
 from slotlock.infrastructure.mongo.slots.reads.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.reads.descriptions import DescriptionQueries
 from slotlock.infrastructure.mongo.slots.reads.waitlists import WaitlistQueries
@@ -85,7 +84,6 @@ class Repositories(AccountRepositories):
         self.slot_writer = SlotWriter(database)
         self.change_stream = ChangeStream(database)
         self.ended_bookings = EndedBookingRepository(database, slots.list_limiter)
-        self.list_field_backfill = ListFieldBackfill(database)
         self.waitlists = WaitlistQueries(database, slots.limiter)
         self.calendar_slots = CalendarSlotQueries(database, slots.list_limiter)
         self.descriptions = DescriptionQueries(database, slots.list_limiter)
@@ -105,10 +103,5 @@ class Repositories(AccountRepositories):
         self.announcements = AnnouncementRepository(database)
         self.site_values = SiteRepository(database)
         self.write_probe = WriteProbe(database)
-        backfills = (
-            self.users.backfill_list_fields,
-            self.list_field_backfill.backfill,
-            self.resources.backfill,
-            self.slot_writer.backfill_deadlines,
-        )
+        backfills = (self.users.backfill_list_fields, self.slot_writer.backfill_list_fields)
         self.indexes = IndexBuilder(database, INDEXES, required, backfills)

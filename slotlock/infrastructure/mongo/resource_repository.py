@@ -1,13 +1,10 @@
 """Resources, and the slots that use them.
 
-    resources: {_id: name, version, nameKey?, foldedName?, kind?, formerNames?: [name]}
+    resources: {_id: name, version, nameKey, foldedName, kind?, formerNames?: [name]}
 
 The version counts the slots that began to name the resource, so that of two concurrent ones only
-one is written. An older version stores a resource without `nameKey`, and only once a published slot
-uses it. `nameKey` is unique. Of older names that differ in nothing but capitals, all but one have
-the name itself in it, too. `foldedName` is what a search finds a part of. The release before stores
-`searchKey` instead, even beside a `foldedName` that it does not know. Ids and links that contain a
-former name still find the resource, unless another one has that name now.
+one is written. `nameKey` is unique. `foldedName` is what a search finds a part of. Ids and links
+that contain a former name still find the resource, unless another one has that name now.
 """
 
 import re
@@ -174,7 +171,6 @@ class ResourceRepository:
             found = await self._resources.find_one_and_delete({"_id": name}, session=session)
             if found is None:
                 return False
-            found.pop("searchKey", None)
             others = {"formerNames": name}
             await self._resources.update_many(others, {"$pull": others}, session=session)
             document = {
@@ -241,38 +237,6 @@ class ResourceRepository:
             found.append(free_busy(name, meetings, start, end))
         return found
 
-    async def backfill(self) -> None:
-        """Complete the resources of an older version, and make resources of the texts of slots.
-
-        A slot that is over may name a resource that was deleted, and which stays deleted.
-        """
-        stored = await self._resources.find({"_id": {"$gt": ""}}, {"nameKey": 1}).to_list()
-        complete = {each["_id"] for each in stored if "nameKey" in each}
-        incomplete = {each["_id"] for each in stored} - complete
-        unfinished = {"resource": {"$gt": ""}, "$expr": {"$gt": ["$end", "$$NOW"]}, **NOT_CANCELLED}
-        by_name = {"$group": {"_id": "$resource"}}
-        in_slots = await self._slots.aggregate(
-            [{"$match": unfinished}, {"$unwind": "$resource"}, by_name]
-        )
-        names = {document["_id"] async for document in in_slots}
-        for name in sorted((names | incomplete) - complete):
-            for key in (name_key(name), f"{name_key(name)}\0{name}"):
-                try:
-                    await self._resources.update_one(
-                        {"_id": name, "nameKey": None},
-                        {"$set": {"nameKey": key}, "$setOnInsert": {"version": 1}},
-                        upsert=name not in incomplete,
-                    )
-                    break
-                except DuplicateKeyError:
-                    continue  # another spelling has the key, or another process was first
-        by_older_version = {"$or": [{"foldedName": None}, {"searchKey": {"$ne": None}}]}
-        unsearchable = self._resources.find({"_id": {"$gt": ""}, **by_older_version}, {"_id": 1})
-        async for document in unsearchable:
-            folded = {"foldedName": search_key(document["_id"])}
-            change = {"$set": folded, "$unset": {"searchKey": ""}}
-            await self._resources.update_one(document, change)
-
 
 def _renaming(name: str, new_name: str, now: datetime) -> list[Document]:
     """Return the update of slots that replaces a name of a resource."""
@@ -287,9 +251,6 @@ def _renaming(name: str, new_name: str, now: datetime) -> list[Document]:
         "revision": {"$add": [revision, 1]},
         "revisedAt": now,
     }
-    for following in ("listedRevision", "foldedRevision"):  # what they describe has not changed
-        is_current = {"$eq": [f"${following}", revision]}
-        changes[following] = {"$add": [f"${following}", {"$cond": [is_current, 1, 0]}]}
     return [{"$set": changes}]
 
 
@@ -302,10 +263,7 @@ def _occupied_query(resource: object, start: datetime, end: datetime) -> Documen
 def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Document:
     query: Document = {"nameKey": {"$gt": after_key}}
     if text:
-        part = {"$regex": re.escape(search_key(normalize_line(text)))}
-        # The last two find what older versions stored.
-        named = {"foldedName": None, "nameKey": {"$regex": re.escape(name_key(text))}}
-        query = {"$and": [query, {"$or": [{"foldedName": part}, {"searchKey": part}, named]}]}
+        query["foldedName"] = {"$regex": re.escape(search_key(normalize_line(text)))}
     if kind is not None:
         query["kind"] = kind.value if kind is not ResourceKind.OTHER else {"$in": ["other", None]}
     return query

@@ -6,13 +6,9 @@ The mark tells that this version wrote the words. A process of an older version 
 and with it the mark, so that an index on its first element finds what is to be written again.
 """
 
-import re
-from collections.abc import Iterable
-
 from bson.regex import Regex
 
 from slotlock.domain.shared.folding import query_words, search_words
-from slotlock.domain.shared.text import normalize_nfc
 from slotlock.infrastructure.mongo.client import Document
 
 # Change it with the folding, to a greater text, and the name of `foldedName`, which resources store
@@ -29,8 +25,6 @@ HAS_OUTDATED_WORDS: Document = {
 }
 # The index that finds them.
 FOLDING_INDEX: tuple[list[tuple[str, int]], Document] = ([("searchWords.0", 1)], {})
-# Older versions, whose words `_older_query_words` finds, compare so many.
-MAX_OLDER_QUERY_WORDS = 5
 
 
 def to_stored_words(text: str) -> list[str]:
@@ -41,24 +35,7 @@ def to_stored_words(text: str) -> list[str]:
 def search_query(text: str) -> Document:
     """Return the condition for documents with words that begin as the words of the text.
 
-    It also finds documents that an older version stored, as a version before the folding would.
+    The prefixes are anchored, so that an index serves them: the first is looked up. A compiled
+    pattern of Python has the flag `u`, for which MongoDB would scan the whole index.
     """
-    current, older = _has_words(query_words(text)), _has_words(_older_query_words(text))
-    if current == older:
-        return current
-    return {"$and": [{"$or": [current, {**HAS_OUTDATED_WORDS, **older}]}]}
-
-
-def _has_words(prefixes: Iterable[str]) -> Document:
-    """Return the condition for words with these beginnings, of which the first is looked up.
-
-    The prefixes are anchored, so that an index serves them. A compiled pattern of Python has the
-    flag `u`, for which MongoDB would scan the whole index.
-    """
-    return {"searchWords": {"$all": [Regex(f"^{prefix}") for prefix in prefixes]}}
-
-
-def _older_query_words(text: str) -> list[str]:
-    """Return the words that versions before the folding look for."""
-    words = sorted(set(re.findall(r"\w+", normalize_nfc(text).casefold())))
-    return sorted(words[:MAX_OLDER_QUERY_WORDS], key=lambda word: (-len(word), word))
+    return {"searchWords": {"$all": [Regex(f"^{prefix}") for prefix in query_words(text)]}}

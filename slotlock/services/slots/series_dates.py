@@ -101,10 +101,9 @@ async def add(
     Raises:
         CommitUnknownError: MongoDB did not confirm the write in time.
     """
-    parts = (dates.series_id, sorted(dates.starts), dates.on_conflict, dates.allow_past)
-    # Without holidays, a request has the same hash as in earlier versions.
-    days = (sorted(dates.holidays),) if dates.holidays else ()
-    key = IdempotencyKey.for_creation(organizer_id, key_text, "addSeriesDates", *parts, *days)
+    days = sorted(dates.starts), sorted(dates.holidays)
+    parts = (dates.series_id, *days, dates.on_conflict, dates.allow_past)
+    key = IdempotencyKey.for_creation(organizer_id, key_text, "addSeriesDates", *parts)
     ids = [new_slot_id() for _ in range(MAX_OCCURRENCES)]
     refusal: AddDatesRefusal = locked_refusal(ids[0])
     for _ in attempts():

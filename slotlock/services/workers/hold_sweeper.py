@@ -59,9 +59,6 @@ WAITLIST_DEPTH = 8
 SWEEP_DEFERRAL = timedelta(seconds=5)
 # A write that was decided longer ago is done or abandoned.
 WRITE_GRACE_PERIOD = timedelta(seconds=10)
-# Longer than any pause between two sweeps while a process of an older version changes slots, and
-# than its clock may be behind. A start repairs what was changed before.
-REVISED_WITHIN = timedelta(minutes=10)
 
 HOLDS_EXPIRED_TOTAL = Counter(
     "slotlock_holds_expired_total", "Expired holds and offers released by the sweeper"
@@ -224,13 +221,13 @@ async def finish_interrupted_changes(services: Services) -> None:
 
     A change is committed first and applied afterwards, so that it does not block bookings
     meanwhile. Examples are the terms of a campaign, the groups of users in waitlist entries, the
-    waitlist entries of banned users, what is left of erased users, and what a process of an older
-    version stores in another way with a slot or a user. MongoDB shows which are incomplete.
+    waitlist entries of banned users, what is left of erased users, and what a process with another
+    folding stores with a slot or a user. MongoDB shows which are incomplete.
     """
     await resume_propagation(services)
     await remove_recently_banned(services)
     await finish_erasures(services)
     now = services.now()
     await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
-    await services.list_field_backfill.backfill_revised(now - REVISED_WITHIN)
+    await services.slot_writer.backfill_list_fields()
     await services.users.backfill_list_fields()

@@ -175,7 +175,7 @@ def test_holds_ended_bookings_and_cancelled_slots_have_no_attendance(
 
 
 def recorded_before_meetings(booking: Booking, action: BookingAction) -> Booking:
-    """Return the booking with an entry as earlier versions wrote it for a course."""
+    """Return the booking with an entry of the time when its slot had one meeting."""
     return booking.with_entry(HistoryEntry(STARTS[0], None, action, BookingStatus.CONFIRMED))
 
 

@@ -168,7 +168,7 @@ def test_a_document_has_the_names_of_the_attributes() -> None:
     document = to_document(slot)
     names = {field.stored_name for field in SLOT_FIELDS}
     state = {"version", "changedAt", "remaining", "bookings", "waitlist"}
-    for_lists = {"searchWords", "titleKey", "spans", "listedRevision", "foldedRevision"}
+    for_lists = {"searchWords", "titleKey", "spans"}
     other_names = state | for_lists | {"_id", "schemaVersion"}
     assert document.keys() - names == other_names
     assert to_slot_state(document) == slot

@@ -294,26 +294,10 @@ def test_the_waitlist_of_a_moved_slot_ends_at_the_new_start(pair: ServicePair) -
     assert waitlist_length(pair, slot_id) == 0
 
 
-def test_a_long_waitlist_of_an_older_version_ends_in_several_sweeps(pair: ServicePair) -> None:
-    checker, services, count = ModelChecker(pair), pair.services[0], 20
-    slot_id = SlotId(checker.add_slot(SlotShape(capacity=1)))
-    entry = {"since": checker.now, "groups": []}
-    entries = [{"id": ObjectId(), "user": ObjectId(), **entry} for _ in range(count)]
-    changes = {"$set": {"waitlist": entries}}
-    pair.database["slots"].update_one({"_id": ObjectId(slot_id)}, changes)
-    sweep_after(pair, timedelta(days=300))
-    assert waitlist_length(pair, slot_id) == count
-    pair.runner.run(services.slot_writer.backfill_deadlines())
-    while pair.runner.run(hold_sweeper.sweep(services)):
-        pass
-    assert waitlist_length(pair, slot_id) == 0
-    assert len(find_ended_entries(pair, slot_id)) == count
-
-
-def test_a_slot_that_an_older_version_edits_gets_what_lists_find_it_by(pair: ServicePair) -> None:
+def test_what_a_process_with_an_older_folding_writes_is_repaired(pair: ServicePair) -> None:
     slot_id = {"_id": ObjectId(ModelChecker(pair).add_slot(SlotShape()))}
-    edit = {"title": "Übung", "titleKey": "übung", "revisedAt": pair.clock()}
-    pair.database["slots"].update_one(slot_id, {"$set": edit, "$inc": {"revision": 1}})
+    edit = {"title": "Übung", "titleKey": "übung", "searchWords": ["#3", "übung"]}
+    pair.database["slots"].update_one(slot_id, {"$set": edit})
     pair.runner.run(hold_sweeper.finish_interrupted_changes(pair.services[0]))
     stored = pair.database["slots"].find_one(slot_id)
     assert stored is not None

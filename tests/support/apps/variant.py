@@ -28,7 +28,7 @@ from tests.support.apps.variants import (
     slot_writer,
     websockets,
 )
-from tests.support.apps.versions import next_version, previous_version
+from tests.support.apps.versions import next_version
 from tests.support.cli import slow_starts
 from tests.support.notifications import mail_variants
 
@@ -56,8 +56,6 @@ SWITCHES: dict[str, Callable[[], None]] = {
     **mail_variants.FAULTS,
     **next_version.GUARDS,
     **next_version.FAULTS,
-    **previous_version.GUARDS,
-    **previous_version.FAULTS,
 }
 # This point is inside functions that a guard replaces; only the replacement pauses there.
 PAUSES_OF_SWITCHES = ("between-steps",)

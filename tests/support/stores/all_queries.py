@@ -141,7 +141,7 @@ async def write_slot(repositories: Repositories, slot_id: SlotId, team: TeamVers
     after, _ = decide(cancel, before, BookingChangeRequest(before.id, booking_id, caller), now)
     promoted = expire_and_promote(after, now, users)
     await write(before, decide(leave, promoted, CLEO, now)[0], users)
-    await writer.backfill_deadlines()
+    await writer.backfill_list_fields()
     await writer.set_next_deadline((await load_for_update(slots, slot_id))[0])
     return booking_id
 
@@ -171,7 +171,6 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
     assert not check_written(await repositories.slot_writer.commit(WriteSet((update,))))
     assert await repositories.ended_bookings.find_slots_with_history(ids[:3]) == set(ids[:2])
     await slots.find_due(now, 10)
-    await repositories.list_field_backfill.backfill_revised(now)
     assert await slots.find_by_users([ADA, BEN], now, now)
     assert await repositories.waitlists.find_positions([ADA], now) == {ADA: {}}
     await repositories.ended_bookings.find_waitlist_entry(new_waitlist_entry_id())

@@ -220,8 +220,8 @@ def _start_to_undo(
 ) -> datetime | None:
     """Return what an entry names that takes back the one that counts.
 
-    An entry about all meetings, as earlier versions wrote them, is taken back for all of them,
-    unless the caller names a meeting.
+    An entry of the time when the slot had a single meeting is about all that it has by now. It is
+    taken back for all of them, unless the caller names a meeting.
     """
     if named_start is None and found.entry is not None and found.entry.meeting_start is None:
         return None

@@ -19,7 +19,6 @@ from slotlock.infrastructure.mongo.backup.archive import (
 )
 from slotlock.infrastructure.mongo.backup.dump import collection_names, included_names
 from slotlock.infrastructure.mongo.client import (
-    EARLIER_APP_NAME,
     Database,
     Document,
     app_name,
@@ -31,8 +30,6 @@ from slotlock.infrastructure.mongo.repositories import INDEXES, Repositories
 WRITE_TIMEOUT_S = 120.0
 # MongoDB notices a moment later that a process has ended.
 DISCONNECT_TIMEOUT_S = 2.0
-# A process of an earlier release reads its change stream in every second, and sweeps every other.
-EARLIER_WATCH_S = 5.0
 POLL_INTERVAL_S = 0.2
 UNAUTHORIZED = 13
 # MongoDB deletes expired documents of these, also during a restore.
@@ -85,46 +82,30 @@ async def check_unused(database: Database) -> None:
     privilege `inprog`. Where it shows none at all, this check does not find them, and behind a
     mongos it may not find those without an operation.
 
-    The connections of earlier releases do not name their database. While there are any, the check
-    takes EARLIER_WATCH_S to see whether one reads or writes this database.
     Raises: DatabaseInUseError and PyMongoError.
     """
     started_at = monotonic()
-    while True:
-        connections = await _find_connections(database)
-        names = {each["appName"] for each in connections}
-        hosts = {_host(each) for each in connections if _uses(each, database)}
-        passed_s = monotonic() - started_at
-        if hosts and passed_s > DISCONNECT_TIMEOUT_S:
+    while hosts := {_host(each) for each in await _find_connections(database)}:
+        if monotonic() - started_at > DISCONNECT_TIMEOUT_S:
             raise DatabaseInUseError(
                 f"processes of slotlock are connected to {database.name} from "
                 f"{', '.join(sorted(hosts))}: stop them first"
             )
-        if not hosts and (EARLIER_APP_NAME not in names or passed_s > EARLIER_WATCH_S):
-            return
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def _find_connections(database: Database) -> list[Document]:
-    """Return the connections of slotlock to this database, and of earlier releases to any."""
+    """Return the connections of slotlock to this database."""
     admin = database.client.get_database("admin", read_concern=ReadConcern("local"))
     for all_users in (True, False):
         listing: Document = {"$currentOp": {"allUsers": all_users, "idleConnections": True}}
-        names = [app_name(database.name), EARLIER_APP_NAME]
-        pipeline = [listing, {"$match": {"appName": {"$in": names}}}]
+        pipeline = [listing, {"$match": {"appName": app_name(database.name)}}]
         try:
             return await (await admin.aggregate(pipeline)).to_list()
         except OperationFailure as error:
             if error.code != UNAUTHORIZED:
                 raise
     return []
-
-
-def _uses(connection: Document, database: Database) -> bool:
-    """Return whether a connection names the database, or works on it at this moment."""
-    namespace = str(connection.get("ns", ""))
-    is_named = connection["appName"] == app_name(database.name)
-    return is_named or namespace.startswith(f"{database.name}.")
 
 
 def _host(connection: Document) -> str:

@@ -9,6 +9,7 @@ from pymongo.errors import OperationFailure
 
 from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import Database, Document, IndexMissingError
+from slotlock.infrastructure.mongo.search_words import HAS_OUTDATED_WORDS
 
 SEARCH_WORDS_BATCH_SIZE = 500
 # BadValue: there is no index with the name of the hint.
@@ -79,36 +80,29 @@ class RequiredIndexes:
             raise IndexMissingError(f"the index {min(missing)} is missing")
 
 
-async def repair_found(
+async def repair_outdated(
     collection: AsyncCollection[Document],
-    index: str,
-    query: Document,
     fields: Sequence[str],
     derive: Callable[[Document], Document],
-    order: str | None = None,
-) -> list[Document]:
-    """Write what follows from these fields of some documents. Return the documents.
+) -> None:
+    """Write what follows from these fields of the documents that another folding wrote.
 
-    They are none before the index is built: a repair must not scan the collection.
+    These are none before the index is built: a repair must not scan the collection.
     """
-    found = collection.find(
-        query,
-        fields,
-        sort=[(order, 1)] if order else None,
-        limit=SEARCH_WORDS_BATCH_SIZE,
-        hint=index,
-    )
-    try:
-        documents = await found.to_list()
-    except OperationFailure as error:
-        if error.code == NO_SUCH_INDEX:
-            return []
-        raise
-    if documents:
+    limit = SEARCH_WORDS_BATCH_SIZE
+    while True:
+        found = collection.find(HAS_OUTDATED_WORDS, fields, limit=limit, hint="folding")
+        try:
+            documents = await found.to_list()
+        except OperationFailure as error:
+            if error.code == NO_SUCH_INDEX:
+                return
+            raise
+        if not documents:
+            return
         # A document that changes meanwhile is no longer as it was found.
         updates = [UpdateOne(each, {"$set": derive(each)}) for each in documents]
         await collection.bulk_write(updates, ordered=False)
-    return documents
 
 
 async def find_missing(database: Database, indexes: Iterable[Index]) -> list[Index]:

@@ -119,7 +119,7 @@ def _edited_fields(before: Slot, after: SlotState) -> Document:
     }
     if description is not UNCHANGED:
         changed["description"] = _REMOVED if description is None else description
-    # What is stored of these may be older than the slot: see `list_fields`.
+    # All of them: the mark of the words tells the age of the others, too.
     return {**changed, **list_fields(new)}
 
 

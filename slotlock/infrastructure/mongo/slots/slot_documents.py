@@ -3,19 +3,18 @@
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes?, cancelCutoffMinutes?, waitlistCapacity?, waitlistOfferMinutes?,
      choiceGroup?, meetingUrl?, description?, searchWords: [str], titleKey, spans: [int],
-     foldedRevision, listedRevision, cancellation?: {at, by}, campaign?: terms, groupLimits?,
-     meetings?: [{start, end}],
+     cancellation?: {at, by}, campaign?: terms, groupLimits?, meetings?: [{start, end}],
      resource?: str | [str], admission?, revision?, revisedAt?, series?, nextDeadline?,
      holdCooldownMinutes?, reminderMinutes?, onlyForGroups?: [str], number?,
      endedHolds?: [{user, at}], schemaVersion, bookings: [booking],
      waitlist: [{id, user, since, groups?, waitlistedBy?}]}
 
-A fact with a default is stored where it has another value. Older versions stored all, some as null.
+A fact with a default is stored where it has another value.
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
 (`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and what only queries
 read (`searchWords`, `titleKey`, `spans`) stand literally in the queries and updates of this package
-and of `campaigns`, `users` and `audit`. These three follow from the facts in revision
-`foldedRevision`, which is not `revision` after a change by a version that stores them differently.
+and of `campaigns`, `users` and `audit`. These three follow from the facts, and the mark before the
+words tells their age.
 
 The slot with the lowest id of a series has `seriesVersion` once dates were added to the series: how
 often that happened.
@@ -84,8 +83,6 @@ PARTIAL_WAITLIST = {"partialFilterExpression": {"waitlist.user": {"$exists": Tru
 WAITING_USER_INDEX = "waiting_user"
 # A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
-# Most slots are never changed after their creation.
-PARTIAL_REVISED = {"partialFilterExpression": {"revision": {"$gt": 0}}}
 HAS_REMINDER = {"$or": [{"reminderMinutes": {"$gt": 0}}, {"campaign.reminderMinutes": {"$gt": 0}}]}
 # Only the worker that reminds looks for these, once a minute.
 REMINDER_INDEX = "reminder"
@@ -100,7 +97,6 @@ SLOT_INDEXES = indexes_of(
         "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
         "in_progress": ([("status", 1), ("spans", 1), ("start", 1), ("_id", 1), ("end", 1)], {}),
         "title": ([("status", 1), ("titleKey", 1), ("_id", 1), ("end", 1)], {}),
-        "revised": ([("revisedAt", 1), ("_id", 1)], PARTIAL_REVISED),
         "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
         "search_words": ([("status", 1), ("searchWords", 1)], {}),
         "folding": FOLDING_INDEX,
@@ -219,17 +215,15 @@ def to_fields(slot: Slot) -> Document:
     return {**facts, **list_fields(facts)}
 
 
-def list_fields(document: Document) -> Document:
-    """Return what lists find and order a slot by, from its title, number, location and times.
+# What `list_fields` reads.
+LIST_FIELD_SOURCES = ("title", "number", "location", "start", "end")
 
-    With it is the revision of which they are, so that a change by an older version shows. It stands
-    there twice: the release before the folding repairs a slot whose `listedRevision` is outdated.
-    """
-    revision, title = document.get("revision", 0), document["title"]
+
+def list_fields(document: Document) -> Document:
+    """Return what lists find and order a slot by, from its title, number, location and times."""
+    title = document["title"]
     others = (document.get(name) or "" for name in ("location", "number"))
     return {
-        "listedRevision": revision,
-        "foldedRevision": revision,
         "searchWords": to_stored_words(" ".join((title, *others))),
         "titleKey": fold(title),
         "spans": spans_of(document["start"], document["end"]),

@@ -39,8 +39,7 @@ def list_query(
     until = ends_after if latest is None else min(latest, ends_after)
     in_progress = {
         **facts,
-        # An older version stored slots without their spans.
-        "spans": {"$in": [None, *spans_at(ends_after)]},
+        "spans": {"$in": spans_at(ends_after)},
         **_start_between(earliest, until),
         "end": {"$gt": ends_after},
     }

@@ -34,6 +34,7 @@ from slotlock.infrastructure.mongo.concurrency_limiter import (
     MongoOverloadedError,
     limited,
 )
+from slotlock.infrastructure.mongo.indexes.index import repair_outdated
 from slotlock.infrastructure.mongo.slots import slot_document_updates
 from slotlock.infrastructure.mongo.slots.booking_adder import (
     MAX_BULK_SIZE,
@@ -42,7 +43,11 @@ from slotlock.infrastructure.mongo.slots.booking_adder import (
     find_stored_bookings,
     new_booking_ids,
 )
-from slotlock.infrastructure.mongo.slots.slot_documents import WAITING_USER_INDEX, numbers_query
+from slotlock.infrastructure.mongo.slots.slot_documents import (
+    LIST_FIELD_SOURCES,
+    list_fields,
+    numbers_query,
+)
 from slotlock.infrastructure.mongo.slots.write_set import (
     CampaignVersion,
     CommitResult,
@@ -222,11 +227,9 @@ class SlotWriter:
         )
         await self._slots.update_one(slot_document_updates.version_filter(slot), update)
 
-    async def backfill_deadlines(self) -> None:
-        """Let the sweeper end the waiting lists of which an older version stored no end."""
-        query = {"waitlist.user": {"$exists": True}, "nextDeadline": {"$exists": False}}
-        update = [{"$set": {"nextDeadline": "$start"}}]
-        await self._slots.update_many(query, update, hint=WAITING_USER_INDEX)
+    async def backfill_list_fields(self) -> None:
+        """Write what lists find and order slots by anew, where another folding wrote it."""
+        await repair_outdated(self._slots, LIST_FIELD_SOURCES, list_fields)
 
     @limited
     async def defer_sweep(self, slot_id: SlotId, until: datetime) -> None:

@@ -189,7 +189,6 @@ def _to_placeholder(user: Document, by: UserId | None, now: datetime) -> Documen
         "withoutPassword": True,
         "banned": True,
         "bannedAt": now,
-        # An older process expects an actor of every ban.
         "bannedBy": ObjectId(by) if by else user["_id"],
         "erasedAt": now,
     }

@@ -8,10 +8,10 @@
 A session is the family of all refresh tokens that descend from one sign-in.
 `refreshTokenId` names the only token that is still valid. Each rotation moves `expiresAt`, and a
 TTL index deletes expired sessions. `rotation` is the last one: the ids of the token that was
-exchanged and of its successor, when that was, and when a client first got the successor; a process
-of an older version stores no `answeredAt`. `passwordChanges` counts the password changes made in a
-session. `identity` is the key of the one that opened the session, and `providerSession` the issuer,
-a blank and the id of the session there. `serialize_user_sessions` explains the versions.
+exchanged and of its successor, when that was, and when a client first got the successor.
+`passwordChanges` counts the password changes made in a session. `identity` is the key of the one
+that opened the session, and `providerSession` the issuer, a blank and the id of the session there.
+`serialize_user_sessions` explains the versions.
 """
 
 import secrets
@@ -334,8 +334,6 @@ class SessionRepository:
                 {"rotation.answeredAt": {"$gt": answered_after}},
                 {"rotation.answeredAt": None, "rotation.at": {"$gt": unanswered_after}},
             ],
-            # A process of an older version rotates without changing `rotation`.
-            "$expr": {"$eq": ["$refreshTokenId", "$rotation.to"]},
         }
         found = await self._sessions.find_one(repeated, {"rotation": 1})
         return Rotation(found["rotation"]["to"], found["rotation"]["at"]) if found else None

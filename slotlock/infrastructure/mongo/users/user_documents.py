@@ -16,7 +16,7 @@ of users gave one, and then by login name. It is written with the words, whose m
 Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
 finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
 `selfRegistered` marks an account that somebody registered, until somebody vouches for the user,
-claims the account or verifies the address. Accounts of earlier versions lack it.
+claims the account or verifies the address.
 `claimed` marks one that an admin claimed: somebody chose its name for a stranger.
 `synced` marks an account that a file of all users named. When such a file no longer does, a sync
 may ban the user and remove the mark; `bannedBy` is then the user, as no organizer did it.
@@ -30,7 +30,7 @@ names one before that. `linked` marks one that a session added to the account.
 `formerLoginNames` are those before the present one that a user proved or an organizer vouched for,
 so that an erasure finds what still names them.
 `familyName` is the last name that a file of users gave.
-An erased user is banned, so that older processes reject them too (docs/decisions/0048).
+An erased user is banned, so that every check rejects them (docs/decisions/0048).
 """
 
 import re

@@ -35,8 +35,8 @@ from slotlock.infrastructure.mongo.concurrency_limiter import (
     limited,
     limited_listing,
 )
-from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, repair_found
-from slotlock.infrastructure.mongo.search_words import HAS_OUTDATED_WORDS, search_query
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, repair_outdated
+from slotlock.infrastructure.mongo.search_words import search_query
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
 from slotlock.infrastructure.mongo.users import user_documents
 from slotlock.infrastructure.mongo.users.account_admin_writer import AuditInfo, update_user
@@ -62,15 +62,9 @@ class UserRepository:
         self._required = required
 
     async def backfill_list_fields(self) -> None:
-        """Write what finds users in lists, where an older version stored them."""
-        while await repair_found(
-            self._users,
-            "folding",
-            HAS_OUTDATED_WORDS,
-            LIST_FIELD_SOURCES,
-            user_documents.list_fields_of_user,
-        ):
-            pass
+        """Write what finds users in lists anew, where another folding wrote it."""
+        derive = user_documents.list_fields_of_user
+        await repair_outdated(self._users, LIST_FIELD_SOURCES, derive)
 
     @limited
     async def insert(

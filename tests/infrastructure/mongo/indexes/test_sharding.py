@@ -33,12 +33,8 @@ PUBLIC_LISTS = "slots: campaign.published status ..."
 # The reads that all shards answer: the fields of their filters, by reason.
 READS_OF_ALL_SHARDS = {
     "lists and calendars of slots by time or title, and searches": {PUBLIC_LISTS},
-    "resources of the slots of an older version, once at the start of a process": {
-        "slots: $expr resource status",
-    },
-    "slots that an older version stored or changed, every two seconds in one process": {
+    "slots that another folding stored, every two seconds in one process": {
         "slots: searchWords.0",
-        "slots: $expr revisedAt revision",
     },
     "the bookings and waitlist entries of a user": {
         "slots: _id bookings.user start",

@@ -1,23 +1,20 @@
-"""Slots, users and resources are found by one folding, also those of an older version."""
+"""Slots, users and resources are found by one folding; slots and users follow a later one."""
 
-import re
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import Any
 
 import pytest
 from pymongo.errors import PyMongoError
 
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.resources.resource import Resource, name_key
-from slotlock.domain.shared.text import normalize_nfc
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import Role, UserFilter
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.indexes import index
 from slotlock.infrastructure.mongo.repositories import Repositories
-from slotlock.infrastructure.mongo.slots.list_field_backfill import ListFieldBackfill
+from slotlock.infrastructure.mongo.slots import writer
+from slotlock.infrastructure.mongo.slots.slot_documents import list_fields
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot
 from tests.support.domain.search_pairs import SEARCH_PAIRS
@@ -34,10 +31,8 @@ __all__ = ["recorded_commands"]
 
 Recorded = tuple[Database, CommandRecorder]
 Find = Callable[[Repositories, str], Awaitable[list[str]]]
-# Of these, an older version would store other words and sort keys.
 NAMES = ["Übung", "高等数学A", "Łódź", "🎉", "Yoga"]
-QUERIES = {"übung": "Übung", "高等数学": "高等数学A", "łódź": "Łódź", "yoga": "Yoga"}
-FOLDED_QUERIES = {"ubung": "Übung", "数学": "高等数学A", "lodz": "Łódź", "🎉": "🎉", "yog": "Yoga"}
+QUERIES = {"ubung": "Übung", "数学": "高等数学A", "lodz": "Łódź", "🎉": "🎉", "yog": "Yoga"}
 
 
 async def insert(database: Database, *names: str) -> Repositories:
@@ -67,23 +62,11 @@ async def find_users(repositories: Repositories, text: str) -> list[str]:
     return [user.name for user in page.items]
 
 
-def older_words(text: str) -> list[str]:
-    """Return the words of the release before the folding."""
-    return sorted(set(re.findall(r"\w+", normalize_nfc(text).casefold())))
-
-
-async def store_as_older_version(database: Database) -> None:
-    """Store the words, the sort keys and the resources as the release before the folding did."""
-    async for slot in database["slots"].find():
-        older = {"searchWords": older_words(slot["title"]), "titleKey": slot["title"].casefold()}
-        await database["slots"].update_one(
-            {"_id": slot["_id"]}, {"$set": older, "$unset": {"foldedRevision": ""}}
-        )
-    async for user in database["users"].find():
-        words = older_words(f"{user['name']} {user['email']}")
-        update = {"$set": {"searchWords": words}, "$unset": {"sortName": ""}}
-        await database["users"].update_one({"_id": user["_id"]}, update)
-    await database["resources"].update_many({}, {"$unset": {"foldedName": ""}})
+async def store_as_older_folding(database: Database) -> None:
+    """Store the words and the sort keys as a folding did that has another mark."""
+    for name, key in (("slots", "titleKey"), ("users", "sortName")):
+        older = {"searchWords": ["#3", "older"], key: "older"}
+        await database[name].update_many({}, {"$set": older})
 
 
 async def stored(database: Database) -> list[Document]:
@@ -118,75 +101,34 @@ async def test_a_folded_search_is_a_query_of_indexes(
         assert "search_words" in await plan_indexes(database, command)
 
 
-@pytest.mark.parametrize("find", [find_slots, find_users])
-async def test_documents_of_an_older_version_are_found_before_and_after_their_migration(
-    recorded_commands: Recorded, find: Find
-) -> None:
-    database, _ = recorded_commands
-    repositories = await insert(database, *NAMES)
-    current = await stored(database)
-    await store_as_older_version(database)
-    for query, name in QUERIES.items():
-        assert await find(repositories, query) == [name]
-    for _ in range(2):
-        await repositories.indexes.build_missing()
-        assert await stored(database) == current
-    for query, name in {**QUERIES, **FOLDED_QUERIES}.items():
-        assert await find(repositories, query) == [name]
-
-
-async def test_an_interrupted_migration_continues(
+async def test_an_interrupted_repair_continues(
     recorded_commands: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, _ = recorded_commands
     repositories = await insert(database, *NAMES)
     current = await stored(database)
-    await store_as_older_version(database)
+    await store_as_older_folding(database)
     monkeypatch.setattr(index, "SEARCH_WORDS_BATCH_SIZE", 2)
-    repair_some, repaired = ListFieldBackfill._repair_some, 0
+    repaired = 0
 
-    async def repair_once(self: ListFieldBackfill, *arguments: Any) -> list[Document]:
+    def fold_some(slot: Document) -> Document:
         nonlocal repaired
         repaired += 1
-        if repaired == 2:
+        if repaired == 3:
             raise PyMongoError("the process ends here")
-        return await repair_some(self, *arguments)
+        return list_fields(slot)
 
-    monkeypatch.setattr(ListFieldBackfill, "_repair_some", repair_once)
-    with pytest.raises(PyMongoError, match="ends here"):
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "list_fields", fold_some)
+        with pytest.raises(PyMongoError, match="ends here"):
+            await repositories.indexes.build_missing()
+    assert await database["slots"].count_documents({"titleKey": "older"}) == len(NAMES) - 2
+    for _ in range(2):
         await repositories.indexes.build_missing()
-    outdated = await database["slots"].count_documents({"foldedRevision": None})
-    assert outdated == len(NAMES) - 2
-    await repositories.indexes.build_missing()
-    assert await stored(database) == current
-
-
-async def test_what_an_older_process_writes_is_repaired(recorded_commands: Recorded) -> None:
-    database, _ = recorded_commands
-    repositories = await insert(database, "Yoga", "Łyoga")
-    now = utc_now()
-    # It edits a title, another fact, and a name. It creates a slot and a user.
-    await database["slots"].update_one(
-        {"title": "Yoga"},
-        {"$set": {"title": "Übung", "searchWords": ["übung"], "titleKey": "ubung"}}
-        | {"$inc": {"revision": 1, "listedRevision": 1}, "$currentDate": {"revisedAt": True}},
-    )
-    await database["slots"].update_one(
-        {"title": "Łyoga"},
-        {"$set": {"titleKey": "łyoga"}, "$inc": {"revision": 1, "listedRevision": 1}}
-        | {"$currentDate": {"revisedAt": True}},
-    )
-    await database["users"].update_one(
-        {"name": "Yoga"}, {"$set": {"name": "Übung", "searchWords": ["000", "x", "test", "übung"]}}
-    )
-    await repositories.list_field_backfill.backfill_revised(now - timedelta(minutes=1))
-    await repositories.users.backfill_list_fields()
-    for find in (find_slots, find_users):
-        assert await find(repositories, "ubung") == ["Übung"]
-    users = await repositories.users.page(UserFilter(), 10, None)
-    assert [each.name for each in users.items] == ["Łyoga", "Übung"]
-    keys = [each["titleKey"] async for each in database["slots"].find({}, sort=[("titleKey", 1)])]
-    assert keys == ["lyoga", "ubung"]
+        assert await stored(database) == current
+    for query, name in QUERIES.items():
+        for find in (find_slots, find_users):
+            assert await find(repositories, query) == [name]
 
 
 async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Recorded) -> None:
@@ -195,7 +137,7 @@ async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Record
     for name in ("slots", "users"):
         await database[name].update_many({}, {"$set": {"searchWords.0": "#5"}})
     newer = await stored(database)
-    await repositories.list_field_backfill.backfill()
+    await repositories.slot_writer.backfill_list_fields()
     await repositories.users.backfill_list_fields()
     assert await stored(database) == newer
     for find in (find_slots, find_users):
@@ -212,7 +154,7 @@ async def test_words_without_a_mark_or_with_an_older_one_are_written_again(
     update = {"$unset": {"searchWords": ""}} if words is None else {"$set": {"searchWords": words}}
     for name in ("slots", "users"):
         await database[name].update_many({}, update)
-    await repositories.list_field_backfill.backfill()
+    await repositories.slot_writer.backfill_list_fields()
     await repositories.users.backfill_list_fields()
     assert await stored(database) == current
 
@@ -229,37 +171,6 @@ async def test_resources_are_found_by_any_part_of_their_folded_names(
         page = await repositories.resources.page(text, None, 10, None)
         return [resource.name for _, resource in page.items]
 
-    await store_as_older_version(database)
     assert await find("GROSSE") == await find("ße a") == ["Große Aula"]
-    assert await find("Café") == ["Café 高等数学"]
+    assert await find("Café") == await find("cafe") == await find("数学") == ["Café 高等数学"]
     assert name_key("Café") != name_key("Cafe")  # two names remain two resources
-    await repositories.indexes.build_missing()
-    assert await find("cafe") == await find("数学") == ["Café 高等数学"]
-
-
-async def test_resources_of_the_release_before_are_found_before_and_after_their_migration(
-    recorded_commands: Recorded,
-) -> None:
-    database, _ = recorded_commands
-    repositories, resources = await insert(database), database["resources"]
-    for name in ("O'Brien Hall", "Renamed"):
-        assert await repositories.resources.insert(Resource(name))
-    current = await stored(database)
-    await resources.update_one(
-        {"_id": "O'Brien Hall"},
-        {"$unset": {"foldedName": ""}, "$set": {"searchKey": "o'brien hall"}},
-    )
-    # It renames and copies a field that it does not know.
-    await resources.update_one(
-        {"_id": "Renamed"}, {"$set": {"foldedName": "before", "searchKey": "renamed"}}
-    )
-
-    async def find(text: str) -> list[str]:
-        page = await repositories.resources.page(text, None, 10, None)
-        return [resource.name for _, resource in page.items]
-
-    assert await find("brien") == ["O'Brien Hall"]
-    assert await find("renamed") == ["Renamed"]
-    await repositories.indexes.build_missing()
-    assert await stored(database) == current
-    assert await find("obrien") == await find("O\u2019Brien") == ["O'Brien Hall"]

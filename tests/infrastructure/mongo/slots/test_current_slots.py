@@ -21,7 +21,6 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.indexes.time_spans import spans_at, spans_of
 from slotlock.infrastructure.mongo.repositories import Repositories
-from slotlock.infrastructure.mongo.slots.list_field_backfill import ListFieldBackfill
 from slotlock.infrastructure.mongo.slots.slot_document_updates import to_update
 from slotlock.infrastructure.mongo.slots.slot_documents import to_document
 from slotlock.infrastructure.mongo.slots.slot_list_queries import list_query
@@ -36,7 +35,7 @@ __all__ = ["recorded_commands"]
 
 Recorded = tuple[Database, CommandRecorder]
 DAY = timedelta(days=1)
-LIST_FIELDS = {"searchWords", "titleKey", "spans", "listedRevision", "foldedRevision"}
+LIST_FIELDS = {"searchWords", "titleKey", "spans"}
 PAGE_SIZE = 20
 DURATIONS = [HOUR / 2, HOUR, 3 * HOUR, DAY, 3 * DAY, 20 * DAY, 100 * DAY, 400 * DAY, 4000 * DAY]
 
@@ -221,33 +220,15 @@ def test_what_is_in_progress_is_in_one_of_its_two_spans(duration: timedelta) -> 
             assert set(spans) & set(spans_at(instant))
 
 
-async def test_slots_of_an_older_version_are_listed_and_get_their_spans(
-    recorded_commands: Recorded,
-) -> None:
-    database = recorded_commands[0]
-    stored = build_slots(40)
-    slots = await insert(database, stored)
-    everything = [each async for each in database["slots"].find({}, sort=[("_id", 1)])]
-    await database["slots"].update_many({}, {"$unset": dict.fromkeys(LIST_FIELDS, "")})
-    order = SlotOrder.START_ASC
-    current = {state.id for state in stored if state.slot.end > NOW}
-    assert set(await all_ids(slots, SlotFilter(), order)) == current
-    await Repositories(database).indexes.build_missing()
-    assert [each async for each in database["slots"].find({}, sort=[("_id", 1)])] == everything
-
-
 async def test_a_repair_scans_no_slots_while_its_indexes_are_missing(
     recorded_commands: Recorded,
 ) -> None:
     database, _ = recorded_commands
     await insert(database, build_slots(3))
-    await database["slots"].update_many(
-        {}, {"$unset": {"searchWords": ""}, "$set": {"revision": 1}}
-    )
+    await database["slots"].update_many({}, {"$unset": {"searchWords": ""}})
     outdated = [each async for each in database["slots"].find()]
-    for index in ("folding", "revised"):
-        await database["slots"].drop_index(index)
-    await ListFieldBackfill(database).backfill_revised(NOW - DAY)
+    await database["slots"].drop_index("folding")
+    await Repositories(database).slot_writer.backfill_list_fields()
     assert [each async for each in database["slots"].find()] == outdated
 
 
