@@ -52,9 +52,12 @@ from slotlock.graphql.transport.http_messages import (
 from slotlock.infrastructure.telemetry import request_ids
 
 # What a client has to send next. Between two requests, it may send empty lines.
-HEADER, BODY, NEXT_REQUEST, NOTHING = "header", "body", "next request", ""
+HEADER, BODY, NEXT_REQUEST, NOTHING, END = "header", "body", "next request", "", "end"
 # A body gets one more second for every so many bytes that have arrived.
 BODY_BYTES_PER_EXTRA_S = 16 * 1024
+# A client that is still sending gets so many seconds and bytes to read its last response.
+LINGER_S = 30.0
+MAX_DROPPED_BYTES = 16 * 1024 * 1024
 # When the server stops, a proxy may just be sending a request on an idle connection, and cannot
 # know whether a POST that got no response was processed.
 IDLE_AT_STOP_S = 0.5
@@ -84,6 +87,7 @@ class ServerConfig(Config):
             HEADER: header_timeout_s,
             BODY: body_timeout_s,
             NEXT_REQUEST: float(self.timeout_keep_alive),
+            END: LINGER_S,
         }
         self.unread_timeout_s = unread_timeout_s
         self.unread_bytes = UnreadBytes(max_unread_bytes)
@@ -120,6 +124,10 @@ class HttpProtocol(HttpToolsProtocol):
     _uncredited_body_bytes = 0
     # The size of the latest reads that completed no header and contained no part of a body.
     _headless_bytes = 0
+    # Whether the connection ends after the current response, although the client is still sending.
+    _is_last = False
+    # Bytes of a client that sends on after the last response.
+    _dropped_bytes = 0
 
     # The address that the unread bytes count for: that of the client whose response is written.
     _unread_address: str | None = None
@@ -165,6 +173,9 @@ class HttpProtocol(HttpToolsProtocol):
         if self._rejection:
             return
         if self._part == NEXT_REQUEST and self._serve_directly(data):
+            return
+        if self._part == END:
+            self._drop(len(data))
             return
         self._headless_bytes += len(data)
         try:
@@ -265,7 +276,7 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             if not (in_progress and in_progress.response_started):
                 self.transport.write(response)
-            self.transport.close()
+            self._linger()
 
     def handle_websocket_upgrade(self) -> None:
         """Pass the connection to the WebSocket protocol, which has timers of its own."""
@@ -372,6 +383,9 @@ class HttpProtocol(HttpToolsProtocol):
         return app(scope, receive, partial(self._send, send))
 
     def _send(self, send: ASGISendCallable, message: ASGISendEvent) -> Awaitable[None]:
+        current = self._current
+        if current and current.more_body and current.response_started and not current.keep_alive:
+            current.keep_alive = self._is_last = True  # uvicorn would close at once
         if self.flow.write_paused and not self.transport.is_closing():
             return self._send_when_read(send, message)
         return send(message)
@@ -394,13 +408,16 @@ class HttpProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
+        if self._is_last:
+            self._linger()
+            return
         if self.flow.read_paused:
             self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         elif self._rejection:
             self.transport.write(self._rejection)
-            self.transport.close()
+            self._linger()
         elif self._part == NOTHING:
             self._part = NEXT_REQUEST
             self._deadline = self.loop.time() + self.config.timeouts_s[NEXT_REQUEST]
@@ -448,12 +465,38 @@ class HttpProtocol(HttpToolsProtocol):
             not self._is_responding or self.cycle.response_started
         )
         # Browsers open connections in advance: without a request there is no response either.
-        if self._part != NEXT_REQUEST and not has_response:
+        if self._part in (NEXT_REQUEST, END):
+            self.transport.close()
+            return
+        if not has_response:
             self.transport.write(raw_response(408, "The request took too long to arrive."))
-        if self._is_responding:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        self.transport.close()
+        self._linger()
+
+    def _linger(self) -> None:
+        """End what the server sends, and drop for a while what the client is still sending.
+
+        A close with unread bytes resets the connection, and the client may lose the response
+        (RFC 9112, 9.6).
+        """
+        if self._is_stopping:
+            self.transport.close()
+        if self.transport.is_closing():
+            return
+        for cycle in (self.cycle, self._current):
+            if cycle is not None:
+                cycle.disconnected = cycle.response_complete = True
+                cycle.message_event.set()
+        self.pipeline.clear()
+        self._delayed, self._rejection = None, b""
+        self._expect(END)
+        self._start_timer()
+        self.flow.resume_reading()
+        self.transport.write_eof()
+
+    def _drop(self, size: int) -> None:
+        self._dropped_bytes += size
+        if self._dropped_bytes > MAX_DROPPED_BYTES:
+            self.transport.close()
 
     def _stop_timers(self) -> None:
         self._deadline = inf

@@ -135,9 +135,6 @@ def undeclared_body(media_type: str) -> HttpError:
 def check_body_size(size: int, max_bytes: int) -> None:
     """Check the size of a body, declared or received so far.
 
-    Do not check the declared size of a file: a client that is still sending would see a broken
-    connection, no response.
-
     Raises:
         HttpError: 413 if it is larger than `max_bytes`.
     """

@@ -9,12 +9,13 @@ import socket
 import time
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from slotlock.api.server.http_protocol import HttpProtocol
+from slotlock.api.server import http_protocol
+from slotlock.api.server.http_protocol import MAX_DROPPED_BYTES, HttpProtocol
 from tests.support.apps.processes import AppProcess
 from tests.support.polling import wait_until
 from tests.support.transport.raw_connection import (
@@ -35,11 +36,16 @@ LAST_REQUEST = b"GET /last HTTP/1.1\r\nHost: slotlock\r\nConnection: close\r\n\r
 
 
 async def application(scope: Scope, _receive: Receive, send: Send) -> None:
-    """Respond with "done"; to /slow after longer than a connection may be idle."""
+    """Respond with "done"; to /slow after longer than a connection may be idle.
+
+    Refuse a POST without reading its body.
+    """
     if scope["path"] == "/slow":
         await asyncio.sleep(1.5 * KEEP_ALIVE_S)
-    headers = [(b"content-length", b"4")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    headers, status = [(b"content-length", b"4")], 200
+    if scope["method"] == "POST":
+        headers, status = [*headers, (b"connection", b"close")], 413
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"done"})
 
 
@@ -165,3 +171,79 @@ def test_connect_is_rejected_as_the_only_request(app: AppProcess) -> None:
         response = read_until_closed(peer)
     assert response.startswith(b"HTTP/1.1 400 ")
     assert response.count(b"HTTP/1.1 ") == 1
+
+
+UPLOAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
+# Bodies whose response comes before they end, and its status.
+REFUSED_UPLOADS = {
+    "a body with a length": (UPLOAD + b"Content-Length: 9000000\r\n\r\n", b"413"),
+    "chunks": (UPLOAD + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n", b"413"),
+    "a body for HTTP/1.0": (
+        UPLOAD.replace(b"1.1", b"1.0") + b"Content-Length: 9000000\r\n\r\n",
+        b"413",
+    ),
+    "a malformed chunk": (UPLOAD + b"Transfer-Encoding: chunked\r\n\r\nx\r\n", b"400"),
+    "a malformed request behind another": (REQUEST + b"nonsense\r\n\r\n", b"400"),
+}
+PIECE = REQUEST * 2_000  # would be served if the rest of a body were read as requests
+
+
+def upload(address: Address, start: bytes) -> bytes:
+    """Send on while the response arrives; return all responses.
+
+    Raises:
+        ConnectionError: the server has reset the connection.
+    """
+    with connected(address) as connection:
+        connection.sendall(start)
+        connection.recv(1, socket.MSG_PEEK)
+        for _ in range(40):
+            connection.sendall(PIECE)
+        connection.shutdown(socket.SHUT_WR)
+        responses = b""
+        while data := connection.recv(65_536):
+            responses += data
+        return responses
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_client_that_is_still_sending_reads_why_its_request_is_refused(
+    loop: Literal["asyncio", "uvloop"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_server(application, 10, loop=loop) as (_, address):
+        for start, status in REFUSED_UPLOADS.values():
+            responses = upload(address, start)
+            assert re.findall(rb"HTTP/1\.1 (\d+) ", responses)[-1:] == [status]
+            assert responses.count(b"HTTP/1.1 ") == 1 + start.startswith(REQUEST)
+        monkeypatch.setattr(HttpProtocol, "_linger", lambda self: self.transport.close())
+        for start, _ in REFUSED_UPLOADS.values():
+            with pytest.raises(ConnectionError):
+                upload(address, start)
+
+
+def test_a_refused_client_sends_on_for_limited_bytes_and_seconds_and_delays_no_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_reset(connection: socket.socket, piece: bytes = b"x") -> bool:
+        try:
+            connection.sendall(piece)
+        except ConnectionError:
+            return True
+        return False
+
+    start, _ = REFUSED_UPLOADS["a body with a length"]
+    with running_server(application, 10) as (_, address), connected(address) as connection:
+        connection.sendall(start)
+        sent = 0
+        while not is_reset(connection, PIECE):
+            sent += len(PIECE)
+        assert 0.5 * MAX_DROPPED_BYTES < sent < 2 * MAX_DROPPED_BYTES
+    with contextlib.ExitStack() as after_the_stop, running_server(application, 10) as (_, address):
+        connection = after_the_stop.enter_context(connected(address))
+        connection.sendall(start)
+        read_until(connection, b"done")  # the server stops although this connection is open
+    monkeypatch.setattr(http_protocol, "LINGER_S", 0.2)
+    with running_server(application, 10) as (_, address), connected(address) as connection:
+        connection.sendall(start)
+        read_until(connection, b"done")
+        wait_until(lambda: is_reset(connection), "the server has closed the connection")
