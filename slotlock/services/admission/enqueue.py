@@ -36,10 +36,10 @@ from slotlock.services.booking.book import (
     BookSlotCommand,
     execute_booking,
 )
-from slotlock.services.booking.permissions import check_booking_permissions
 from slotlock.services.commands.idempotency import KEY_LOCK_TIMEOUT_S
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.permissions import check_booking_permissions
 
 # The spread keeps refused clients from retrying together.
 RETRY_AFTER_MS = (1_000, 5_000)
@@ -253,10 +253,9 @@ async def _preview_refusal(
     services: Services, command: BookSlotCommand
 ) -> CommandResult[BookingRefusal | OnBehalfRefusal] | None:
     """Return why the request would be refused now, since waiting would be in vain."""
-    user_id = command.request.user_id
-    permissions = await check_booking_permissions(services, command.caller, [user_id])
-    if refusal := permissions.refusals.get(user_id):
-        return CommandResult(refusal)
+    permissions = await check_booking_permissions(services, command.caller, command.named_claims)
+    if permissions.refusals:
+        return CommandResult(command.not_permitted(permissions.refusals))
     result = await services.previews.decide(command)
     if result is None or not isinstance(result.outcome, BookingRefusal):
         return None
