@@ -18,8 +18,8 @@ from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.container import Services
-from slotlock.services.permissions import with_led_slots
 
 # A caller, an anonymous client, or the reason why a token was rejected. The reason is raised only
 # by fields that need an identity: a client with an expired token must still be able to refresh it.

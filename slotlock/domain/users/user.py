@@ -153,7 +153,7 @@ class Caller:
     """The user behind a request, authenticated by a token that is valid until `expires_at`.
 
     `acts_for` are users whose bookings are the caller's own affair, and `leads` the ids of slots,
-    as far as `services/permissions.py` loaded them for this request. The rules ask nothing else.
+    as far as `booking/permissions.py` loaded them for this request. The rules ask nothing else.
     """
 
     user_id: UserId

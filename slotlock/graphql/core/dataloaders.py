@@ -23,9 +23,9 @@ from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.user import Caller, User, UserId
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
-from slotlock.services.permissions import with_led_slots
 from slotlock.services.slots import viewer_queries
 
 Key = TypeVar("Key", bound=Hashable)

@@ -36,10 +36,10 @@ from slotlock.services.booking.book import (
     BookSlotCommand,
     execute_booking,
 )
+from slotlock.services.booking.permissions import check_booking_permissions
 from slotlock.services.commands.idempotency import KEY_LOCK_TIMEOUT_S
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.permissions import check_booking_permissions
 
 # The spread keeps refused clients from retrying together.
 RETRY_AFTER_MS = (1_000, 5_000)

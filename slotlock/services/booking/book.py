@@ -36,12 +36,12 @@ from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.request_deadline import WaitDeadline
 from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
 from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
+from slotlock.services.booking.permissions import Claim, check_booking_permissions
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.permissions import Claim, check_booking_permissions
 from slotlock.services.slot_command import SlotCommand
 
 BOOKINGS_TOTAL = Counter(

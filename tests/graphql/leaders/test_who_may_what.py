@@ -22,7 +22,7 @@ from tests.support.clients.booking_client import (
     BookingClient,
 )
 from tests.support.clients.client import SLOT_ROSTER, Json
-from tests.support.clients.leaders import CREATE_LED, KINDS, LedCourse, led_course
+from tests.support.scenarios.led_course import CREATE_LED, KINDS, LedCourse, led_course
 
 # Everything of a booking and its user that not everybody sees.
 ROSTER = """query($slot: ID!) { slotRoster(slotId: $slot) { nodes {
@@ -71,7 +71,7 @@ search for users        no    no        no      no     no      no      yes
 async def requests(course: LedCourse) -> dict[str, tuple[str, Json]]:
     """Return a request for each right; one that is granted changes nothing that others ask for."""
     slot, booking, user = course.slot_id, course.booking_id, course.user_ids["self"]
-    code = await fetch_code(course.people["organizer"], booking)
+    code = await fetch_code(course.clients["organizer"], booking)
     return {
         "roster": (SLOT_ROSTER, {"slot": slot}),
         "waiting list": (WAITLIST, {"slot": slot}),
@@ -114,7 +114,7 @@ async def granted(course: LedCourse, *rights: str) -> dict[str, set[str]]:
     return {
         right: {
             kind
-            for kind, client in course.people.items()
+            for kind, client in course.clients.items()
             if await is_granted(client, document, variables)
         }
         for right, (document, variables) in (await requests(course)).items()
@@ -144,7 +144,7 @@ async def test_without_the_read_of_what_they_lead_others_have_the_rights_of_lead
 ) -> None:
     course = await led_course(app, http)
     with app_variant(app.environment, log_dir, without_guards="led-slots") as unguarded:
-        for client in course.people.values():
+        for client in course.clients.values():
             client.url = unguarded.url
         assert await granted(course, "roster") == {"roster": set(KINDS)}
 
@@ -153,7 +153,7 @@ async def test_a_leader_reads_names_groups_and_attendance_and_no_address_booker_
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     course = await led_course(app, http)
-    leader, organizer = course.people["leader"], course.people["organizer"]
+    leader, organizer = course.clients["leader"], course.clients["organizer"]
     user = course.user_ids["self"]
     await organizer.execute(SET_GROUPS, id=user)
     assert (await mark_present(leader, course))["__typename"] == "CheckedIn"
@@ -190,9 +190,9 @@ async def test_a_code_of_another_course_names_nobody_to_a_leader(
     app: AppProcess, http: httpx.AsyncClient, log_dir: Path, guards: str
 ) -> None:
     course = await led_course(app, http)
-    code = await fetch_code(course.people["organizer"], course.other_booking_id)
+    code = await fetch_code(course.clients["organizer"], course.other_booking_id)
     at_door: dict[str, Any] = {"code": code, "slotId": course.slot_id}
-    leader = course.people["leader"]
+    leader = course.clients["leader"]
     with app_variant(app.environment, log_dir, without_guards=guards) as variant:
         leader.url = variant.url
         found = await leader.execute(CHECK_IN, input=at_door)
@@ -209,13 +209,13 @@ async def test_a_leader_finds_their_courses_until_ninety_days_after_the_end(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     course = await led_course(app, http)
-    leader, organizer = course.people["leader"], course.people["organizer"]
+    leader, organizer = course.clients["leader"], course.clients["organizer"]
     assert await leader.execute(LED) == {"nodes": [{"id": course.slot_id, "isLedByMe": True}]}
     assert await leader.execute(IS_LED, slot=course.other_slot_id) == {
         "isLedByMe": False, "resources": [{"leader": None}],
     }  # fmt: skip
     assert (await leader.execute("{ me { leadsSlots } }"))["leadsSlots"] is True
-    assert (await course.people["member"].execute("{ me { leadsSlots } }"))["leadsSlots"] is False
+    assert (await course.clients["member"].execute("{ me { leadsSlots } }"))["leadsSlots"] is False
     led = await organizer.execute(IS_LED, slot=course.slot_id)
     assert led == {"isLedByMe": False, "resources": [{"leader": {"id": course.user_ids["leader"]}}]}
     for days, found in ((89, [course.slot_id]), (91, [])):
@@ -230,7 +230,7 @@ async def test_only_a_vouched_user_leads_and_only_what_is_staff(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     course = await led_course(app, http)
-    organizer, user = course.people["organizer"], course.user_ids["member"]
+    organizer, user = course.clients["organizer"], course.user_ids["member"]
     room = await organizer.execute(CREATE_LED, name="Hall A", leader=user, kind="ROOM")
     assert room["fields"] == [{"field": "leaderId", "code": "LEADER_NOT_STAFF"}]
     unknown = await organizer.execute(CREATE_LED, name="Hall B", leader="user_" + "0" * 24)
@@ -243,7 +243,7 @@ async def test_a_new_name_leaves_the_leader_and_the_audit_log_names_each(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     course = await led_course(app, http)
-    organizer, leader = course.people["organizer"], course.user_ids["leader"]
+    organizer, leader = course.clients["organizer"], course.user_ids["leader"]
     renamed = await organizer.execute(
         "mutation($id: ID!, $name: String!) { updateResource(input: {resourceId: $id, name: $name})"
         " { ... on Resource { id leader { id } } } }",
@@ -251,7 +251,7 @@ async def test_a_new_name_leaves_the_leader_and_the_audit_log_names_each(
         name=f"Hill {leader[-8:]}",
     )
     assert renamed["leader"] == {"id": leader}
-    assert await is_granted(course.people["leader"], SLOT_ROSTER, {"slot": course.slot_id})
+    assert await is_granted(course.clients["leader"], SLOT_ROSTER, {"slot": course.slot_id})
     log = await organizer.execute(
         "query($by: ID!) { auditLog(filter: {by: $by}, first: 50) { nodes { "
         "resourceName edits { field before after } } } }",
@@ -261,4 +261,4 @@ async def test_a_new_name_leaves_the_leader_and_the_audit_log_names_each(
     former = course.user_ids["former"]
     assert {"field": "leader", "before": former, "after": leader} in edits
     assert (await course.set_leader(None))["leader"] is None
-    assert not await is_granted(course.people["leader"], SLOT_ROSTER, {"slot": course.slot_id})
+    assert not await is_granted(course.clients["leader"], SLOT_ROSTER, {"slot": course.slot_id})

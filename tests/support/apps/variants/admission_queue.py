@@ -20,7 +20,7 @@ from slotlock.infrastructure.redis.keys import ADMISSION_LOCK_PREFIX
 from slotlock.infrastructure.redis.locks.lock_leases import LockLease, RedisLockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission import queued_batch
-from slotlock.services.permissions import BookingPermissions, check_booking_permissions
+from slotlock.services.booking.permissions import BookingPermissions, check_booking_permissions
 from tests.support.apps.pause_points import pause_if_selected, rearm, replace_everywhere
 
 original_acquire, original_serve_batch = Locks.acquire, queued_batch.serve_batch

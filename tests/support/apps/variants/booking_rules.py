@@ -16,7 +16,7 @@ from slotlock.domain.booking.rules import book, promotion
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.users.user import Caller
-from slotlock.services import permissions
+from slotlock.services.booking import permissions
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.workers import hold_sweeper
