@@ -197,7 +197,7 @@ async def open_app_state(
                 auth, limits, board_url(settings, development=development)
             ),
             letters=letters_endpoint(auth, limits, letters),
-            frames=frame_endpoint(auth, limits),
+            frames=frame_endpoint(services, auth, limits),
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),

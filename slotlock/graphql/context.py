@@ -10,6 +10,7 @@ from strawberry.dataloader import DataLoader
 from slotlock.auth.authentication import recheck_caller
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.check_in_codes import to_qr_svg
@@ -17,6 +18,7 @@ from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.container import Services
 
 # A caller, an anonymous client, or the reason why a token was rejected. The reason is raised only
@@ -168,6 +170,21 @@ class Context(msgspec.Struct, eq=False, dict=True):
         caller = self.caller
         if not caller.is_organizer:
             raise GraphQLRequestError(ErrorCode.FORBIDDEN, "Only organizers may do this.")
+        return caller
+
+    async def require_leader(self, *slot_ids: SlotId | None) -> Caller:
+        """Return the caller, an organizer or with those of the slots that they lead.
+
+        They have to lead the first that is not None. A slot that does not exist is like those of
+        others. Errors: UNAUTHENTICATED, FORBIDDEN.
+        """
+        caller, named = self.caller, [slot_id for slot_id in slot_ids if slot_id is not None]
+        if caller.is_organizer:
+            return caller
+        caller = await with_led_slots(self.services, caller, named)
+        if not named or named[0] not in caller.leads:
+            message = "Only organizers may do this, and those who lead the slot."
+            raise GraphQLRequestError(ErrorCode.FORBIDDEN, message)
         return caller
 
     def require_admin(self) -> Caller:

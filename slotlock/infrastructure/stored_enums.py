@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from slotlock.domain.audit.audit_log import AUDIT_ACTIONS, AuditAction
-from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus, MadeAs
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.resources.resource import ResourceKind
@@ -23,6 +23,7 @@ UNKNOWN_MEMBERS: Mapping[type, StrEnum] = {
     BookingAction: BookingAction.OTHER,
     BookingLimit: BookingLimit.OTHER,
     BookingStatus: BookingStatus.CONFIRMED,
+    MadeAs: MadeAs.GUARDIAN,  # whom the booker acts for is asked anew
     ResourceKind: ResourceKind.OTHER,
     Role: Role.MEMBER,
     SlotAdmission: SlotAdmission.QUEUE_ONLY,

@@ -11,6 +11,7 @@ from slotlock.domain.resources.resource import (
     DeleteResourceOutcome,
     FreeBusy,
     ImportResourcesOutcome,
+    LeaderRefusal,
     Resource,
     ResourceDeleted,
     ResourceInUse,
@@ -19,14 +20,16 @@ from slotlock.domain.resources.resource import (
     ResourceSaved,
     ResourcesImported,
     UpdateResourceOutcome,
+    leader_refusal,
     name_key,
     unknown_resource,
+    validate_kind,
     validate_name,
 )
 from slotlock.domain.shared.pagination import MAX_COUNT, Page, exact_count
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import normalize_line
-from slotlock.domain.shared.unchanged import UNCHANGED
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.listing import SlotFilter
 from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
@@ -37,14 +40,27 @@ from slotlock.services.container import Services
 
 
 async def create(
-    services: Services, name: str, kind: ResourceKind, organizer_id: UserId
+    services: Services, resource: Resource, organizer_id: UserId
 ) -> CreateResourceOutcome:
     """Create a resource. Its name differs from all others in more than capitals."""
-    resource = Resource(normalize_line(name), kind)
-    problem = validate_name(resource.name)
-    if problem is None and not await _insert(services, resource, organizer_id):
-        problem = ProblemCode.NAME_TAKEN.problem()
-    return InvalidInput((FieldProblem("name", problem),)) if problem else ResourceSaved(resource)
+    resource = replace(resource, name=normalize_line(resource.name))
+    if refusal := _invalid(resource) or await _leader_refusal(services, resource.leader):
+        return refusal
+    if not await _insert(services, resource, organizer_id):
+        return InvalidInput((FieldProblem("name", ProblemCode.NAME_TAKEN.problem()),))
+    return ResourceSaved(resource)
+
+
+def _invalid(resource: Resource) -> InvalidInput | None:
+    problems = ("name", validate_name(resource.name)), ("leaderId", validate_kind(resource))
+    found = tuple(FieldProblem(field, problem) for field, problem in problems if problem)
+    return InvalidInput(found) if found else None
+
+
+async def _leader_refusal(services: Services, leader: UserId | None) -> LeaderRefusal | None:
+    if leader is None:
+        return None
+    return leader_refusal(leader, (await services.users.find_many([leader])).get(leader))
 
 
 async def _insert(services: Services, resource: Resource, organizer_id: UserId) -> bool:
@@ -57,9 +73,10 @@ async def update(
     name: str,
     new_name: str | None,
     kind: ResourceKind | None,
+    leader: UserId | Unchanged | None,
     organizer_id: UserId,
 ) -> UpdateResourceOutcome:
-    """Change the name or the kind of a resource, unless they are None.
+    """Change the name or the kind of a resource, unless they are None, or its leader.
 
     A new name replaces the old one in all slots, and differs from other names as at a creation.
     """
@@ -67,10 +84,13 @@ async def update(
     if before is None:
         return ResourceNotFound()
     after = Resource(
-        before.name if new_name is None else normalize_line(new_name), kind or before.kind
+        before.name if new_name is None else normalize_line(new_name),
+        kind or before.kind,
+        before.leader if isinstance(leader, Unchanged) else leader,
     )
-    if problem := validate_name(after.name):
-        return InvalidInput((FieldProblem("name", problem),))
+    new_leader = None if after.leader == before.leader else after.leader
+    if refusal := _invalid(after) or await _leader_refusal(services, new_leader):
+        return refusal
     try:
         changed = (
             await services.resources.update(after, organizer_id, now)
@@ -144,12 +164,18 @@ async def find_busy(
 
 
 async def filter_with_resource(services: Services, slot_filter: SlotFilter) -> SlotFilter:
-    """Return a filter with the name of its resource in its own spelling, if there is one."""
-    name = slot_filter.resource
-    if name is None:
+    """Return a filter with the name of its resource in its own spelling, if there is one.
+
+    For the slots that a user leads, it has the names of their resources.
+    """
+    if (name := slot_filter.resource) is not None:
+        found = (await services.resources.find_all([name])).get(name)
+        name = name if found is None else found.name
+        slot_filter = replace(slot_filter, resource=name)
+    if slot_filter.led_by is None:
         return slot_filter
-    found = (await services.resources.find_all([name])).get(name)
-    return slot_filter if found is None else replace(slot_filter, resource=found.name)
+    led = await services.resources.find_led(slot_filter.led_by)
+    return replace(slot_filter, led_resources=tuple(each for each in led if name in (None, each)))
 
 
 async def draft_with_resources(services: Services, draft: SlotDraft) -> SlotDraft | InvalidInput:

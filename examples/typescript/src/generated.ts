@@ -317,7 +317,7 @@ export type RefusalCode =
   | 'TICKET_NOT_QUEUED'
   /** A meeting of the slot overlaps another booking of the user. */
   | 'TIME_CONFLICT'
-  /** The organizer, or all organizers together, sent too many announcements within an hour. */
+  /** The user, or all users together, sent too many announcements within an hour. */
   | 'TOO_MANY_ANNOUNCEMENTS'
   /** Too many sign-in attempts, codes or links by mail: for this account, or from this address. */
   | 'TOO_MANY_ATTEMPTS'

@@ -81,8 +81,8 @@ class CalendarEndpoint:
         if organized := _ORGANIZED.fullmatch(path):
             return await self._organizer_calendar(request, organized[1])
         if private_resource := _PRIVATE_RESOURCE.fullmatch(path):
-            await self._organizer_of(private_resource[1])
-            return await self._resource_calendar(request, private_resource[2], private=True)
+            user = await self._user_of(private_resource[1])
+            return await self._resource_calendar(request, private_resource[2], reader=user)
         if resource_path := _RESOURCE.fullmatch(path):
             viewer = await self._viewer(token)
             if not (self._public_resources or (viewer is not None and viewer.is_organizer)):
@@ -92,9 +92,7 @@ class CalendarEndpoint:
         return await self._published_calendar(request, path, token)
 
     async def _private_calendar(self, request: Request, calendar_token: str) -> Response:
-        user = await calendar_tokens.user_of(self._auth, calendar_token)
-        if user is None:
-            raise _not_found()
+        user = await self._user_of(calendar_token)
         events = await calendars.user_calendar(self._services, user, self._board_url)
         return await _calendar_response(request, "Bookings", events, private=True)
 
@@ -109,22 +107,32 @@ class CalendarEndpoint:
         return await _calendar_response(request, name, events, private=True)
 
     async def _organizer_calendar(self, request: Request, calendar_token: str) -> Response:
-        organizer = await self._organizer_of(calendar_token)
+        organizer = await self._user_of(calendar_token)
+        if not organizer.role.is_organizer:
+            raise _not_found()
         events = await calendars.organizer_calendar(self._services, organizer.id, self._board_url)
         return await _calendar_response(request, "My slots", events, private=True)
 
-    async def _organizer_of(self, calendar_token: str) -> User:
+    async def _user_of(self, calendar_token: str) -> User:
         user = await calendar_tokens.user_of(self._auth, calendar_token)
-        if user is None or not user.role.is_organizer:
+        if user is None:
             raise _not_found()
         return user
 
     async def _resource_calendar(
-        self, request: Request, resource_id: str, *, private: bool
+        self,
+        request: Request,
+        resource_id: str,
+        *,
+        private: bool = True,
+        reader: User | None = None,
     ) -> Response:
+        """Send the calendar of a resource; a private one to an organizer and to the leader only."""
         name = ids.parse_resource_id(resource_id)
         resource = await resources.find(self._services, name) if name else None
         if resource is None:
+            raise _not_found()
+        if reader and not (reader.role.is_organizer or reader.id == resource.leader):
             raise _not_found()
         events = await calendars.resource_calendar(self._services, resource.name, self._board_url)
         return await _calendar_response(request, resource.name, events, private=private)

@@ -103,8 +103,13 @@ async def recheck_organizer(auth: Auth, organizer: Caller) -> Caller:
     Raises:
         HttpError: 401 if the session has ended meanwhile, 403 if the role was taken away.
     """
+    return _organizer(await recheck(auth, organizer))
+
+
+async def recheck(auth: Auth, caller: Caller) -> Caller:
+    """Return the caller with their current role. Raises HttpError: 401 if the session has ended."""
     try:
-        return _organizer(await recheck_caller(auth, organizer))
+        return await recheck_caller(auth, caller)
     except BadTokenError as error:
         raise _unauthenticated(str(error)) from None
 

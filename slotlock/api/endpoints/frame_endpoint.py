@@ -10,12 +10,15 @@ from math import isqrt
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from slotlock.api.endpoints.callers import require_caller
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
+from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
+from slotlock.services.container import Services
 
 MEDIA_TYPE = "application/octet-stream"
 # In pixels. The code of a booking has 37 modules a side, with its margin.
@@ -24,7 +27,7 @@ BAD_FRAME = f"A frame is a square of {MIN_SIDE} to {MAX_SIDE} gray pixels a side
 
 
 async def _respond(
-    one_at_a_time: asyncio.Semaphore, auth: Auth, organizer: Caller, request: Request
+    one_at_a_time: asyncio.Semaphore, auth: Auth, caller: Caller, request: Request
 ) -> Response:
     """Return the text of the code in the frame, or null."""
     check_declared_body(request.headers, MEDIA_TYPE)
@@ -48,7 +51,16 @@ def read_code(pixels: bytes, side: int) -> str | None:
     return found[0].bytes.decode("ascii", "replace") if found else None
 
 
-def frame_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
-    """Create the endpoint of `POST /check-in/frames`."""
-    handler = partial(_respond, asyncio.Semaphore(1))
-    return OrganizerEndpoint(auth, rate_limits, handler, kind=OperationKind.FRAME)
+def frame_endpoint(
+    services: Services, auth: Auth, rate_limits: OperationRateLimits
+) -> OrganizerEndpoint:
+    """Create the endpoint of `POST /check-in/frames`, for organizers and all who lead slots."""
+    handler, check = partial(_respond, asyncio.Semaphore(1)), partial(_require_door, services)
+    return OrganizerEndpoint(auth, rate_limits, handler, kind=OperationKind.FRAME, check=check)
+
+
+async def _require_door(services: Services, auth: Auth, token: VerifiedToken) -> Caller:
+    caller = await require_caller(auth, token)
+    if not caller.is_organizer and not await services.resources.find_led(caller.user_id):
+        raise HttpError(403, "Only organizers may do this, and those who lead slots.")
+    return caller

@@ -1,4 +1,4 @@
-"""An HTTP endpoint that only organizers may use."""
+"""An HTTP endpoint that only organizers may use, or only who passes another check."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,6 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import require_organizer, verify_and_charge
 from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.limits.operation_kinds import OperationKind
@@ -17,10 +18,14 @@ from slotlock.graphql.transport.http_messages import HttpError
 MAX_LOGGED_PATH_CHARS = 100
 
 Handler = Callable[[Auth, Caller, Request], Awaitable[Response]]
+Check = Callable[[Auth, VerifiedToken], Awaitable[Caller]]
 
 
 class OrganizerEndpoint:
-    """The ASGI application of one path, for organizers and one method."""
+    """The ASGI application of one path, for organizers and one method.
+
+    With another check of the token, it is for the callers that pass it.
+    """
 
     def __init__(
         self,
@@ -29,12 +34,14 @@ class OrganizerEndpoint:
         handler: Handler,
         method: str = "POST",
         kind: OperationKind = OperationKind.FILE,
+        check: Check = require_organizer,
     ) -> None:
         self._auth = auth
         self._rate_limits = rate_limits
         self._handler = handler
         self._method = method
         self._cost = {kind: 1}
+        self._check = check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
@@ -48,8 +55,8 @@ class OrganizerEndpoint:
         token = await verify_and_charge(self._auth, self._rate_limits, request, self._cost)
         if request.method != self._method:
             raise method_not_allowed(self._method)
-        organizer = await require_organizer(self._auth, token)
-        return await self._handler(self._auth, organizer, request)
+        caller = await self._check(self._auth, token)
+        return await self._handler(self._auth, caller, request)
 
 
 def query_params(request: Request, *allowed: str) -> dict[str, str]:

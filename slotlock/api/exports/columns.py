@@ -123,6 +123,8 @@ WAITING_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     _SINCE,
     RosterColumn("waitlisted_by", "Put on the list by", 24, lambda row: row.made_by),
 )
+# What the leader of a slot does not see: addresses, and who booked for others.
+HIDDEN_FROM_LEADERS = {"email", "created_by", "waitlisted_by"}
 # Of the list of a whole school: who is where.
 ALL_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("class", "Class", 10, lambda row: class_of(row.groups)),
@@ -147,6 +149,11 @@ SIGN_IN_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("name", "Name", 6, lambda row: row.list_name),
     RosterColumn("groups", "Groups", 3, lambda row: ", ".join(row.groups)),
 )
+
+
+def columns_for(columns: Columns, *, for_leader: bool) -> Columns:
+    """Return those of the columns that the reader sees: an organizer, or the leader of the slot."""
+    return tuple(c for c in columns if not (for_leader and c.name in HIDDEN_FROM_LEADERS))
 
 
 def meeting_columns(slot: Slot) -> tuple[RosterColumn[RosterRow], ...]:

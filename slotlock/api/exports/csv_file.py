@@ -11,6 +11,7 @@ from slotlock.api.exports.columns import (
     SLOT_COLUMNS,
     Cell,
     Columns,
+    columns_for,
     meeting_columns,
 )
 from slotlock.api.exports.table_texts import shown_cells, title_of
@@ -38,11 +39,13 @@ class CsvFile:
         language: ExportLanguage | None = None,
         *,
         is_campaign: bool,
+        for_leader: bool = False,
     ) -> None:
         self._target = target
         self._language = language
         self._separator = separator
         self._is_campaign = is_campaign
+        self._row_columns = columns_for((*ROW_COLUMNS, *LAST_COLUMNS), for_leader=for_leader)
         if is_campaign:
             self._write_header(FILE)
 
@@ -50,11 +53,11 @@ class CsvFile:
         """Write the bookings and the waiting list of the next slot."""
         meetings = () if self._is_campaign else meeting_columns(roster.slot)
         if not self._is_campaign:
-            self._write_header((*FILE, *meetings))
+            self._write_header((*SLOT_COLUMNS, *self._row_columns, *meetings))
         slot, zone = roster.slot, roster.slot.time_zone
         first = shown_cells(SLOT_COLUMNS, slot, zone, self._language)
         for row in (*roster.rows, *roster.waiting_rows):
-            columns = (*ROW_COLUMNS, *LAST_COLUMNS, *meetings)
+            columns = (*self._row_columns, *meetings)
             cells = [*first, *shown_cells(columns, row, zone, self._language)]
             self._target.write(csv_line([*map(_to_text, cells)], self._separator).encode())
 

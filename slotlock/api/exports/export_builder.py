@@ -82,14 +82,16 @@ class ExportBuilder:
         file_format: str,
         separator: CsvSeparator = CsvSeparator.COMMA,
         language: ExportLanguage | None = None,
+        *,
+        for_leader: bool = False,
     ) -> Export:
         """Build the roster of an existing `slot` or `campaign` as `csv`, `xlsx` or `pdf`.
 
         The separator is that of a CSV file. Without a language, a table has the names and codes of
-        the API, and a PDF is English.
+        the API, and a PDF is English. The file of a leader has no addresses.
         """
-        now = self._now().isoformat()
-        arguments = (kind, id_, file_format, now, separator.value, language or "")
+        now, reader = self._now().isoformat(), "leader" if for_leader else "organizer"
+        arguments = (kind, id_, file_format, now, separator.value, language or "", reader)
         # Other users can read the arguments and environment of a process, but not its pipe.
         return await self._build_alone((*COMMAND, *arguments), self._mongo_url)
 

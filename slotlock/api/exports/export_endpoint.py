@@ -1,5 +1,7 @@
 """`GET /exports/slots/{id}.csv`, `.xlsx` or `.pdf`, and the same for campaigns, for organizers.
 
+The leader of a slot gets the files of the slot without addresses.
+
 `/exports/campaigns/{id}/slots.csv` are the slots of a campaign, as an import reads them.
 `/exports/links/{token}` is an export by a signed link, which a browser can follow.
 """
@@ -15,7 +17,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.api.endpoints.callers import charge_token, name_caller, recheck_organizer
+from slotlock.api.endpoints.callers import (
+    charge_token,
+    name_caller,
+    recheck,
+    recheck_organizer,
+    require_caller,
+)
 from slotlock.api.endpoints.csv_files import csv_header, csv_line
 from slotlock.api.endpoints.downloads import (
     choose_separator,
@@ -47,6 +55,7 @@ from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.request_deadline import untimed
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.campaigns import campaigns
 from slotlock.services.campaigns.slot_files import export_slots
 from slotlock.services.container import Services
@@ -70,7 +79,7 @@ def exports_endpoint(
     auth: Auth, rate_limits: OperationRateLimits, exports: "Exports"
 ) -> OrganizerEndpoint:
     """Create the endpoint of every path under `/exports/` except links."""
-    return OrganizerEndpoint(auth, rate_limits, exports.respond, method="GET")
+    return OrganizerEndpoint(auth, rate_limits, exports.respond, method="GET", check=require_caller)
 
 
 class Exports:
@@ -80,15 +89,13 @@ class Exports:
         self._services = services
         self._builder = builder
 
-    async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
+    async def respond(self, auth: Auth, caller: Caller, request: Request) -> Response:
         """Build the file that the path names, and send it."""
         # A link of a browser may have more parameters: programs of mail add some.
         query_params(request, "separator", "language")
-        return await self.download(auth, organizer, request, request.path_params["path"])
+        return await self.download(auth, caller, request, request.path_params["path"])
 
-    async def download(
-        self, auth: Auth, organizer: Caller, request: Request, export: str
-    ) -> Response:
+    async def download(self, auth: Auth, caller: Caller, request: Request, export: str) -> Response:
         """Build the file of an export such as `slots/slot_....csv`, and send it.
 
         The export, the address or the language of the request names the separator of CSV, in this
@@ -96,31 +103,35 @@ class Exports:
         the names and codes of the API.
 
         Raises:
-            HttpError: 400 for an unknown separator or language, 404 without such a slot or
-                campaign, 413 for a PDF with too many rows, 503 if MongoDB is unavailable or other
-                exports take long.
+            HttpError: 400 for an unknown separator or language, 403 for who neither is an organizer
+                nor leads the slot, 404 without such a slot or campaign, 413 for a PDF with too many
+                rows, 503 if MongoDB is unavailable or other exports take long.
         """
         path, _, of_link = export.partition("?")
+        await self._require_reader(caller, path)
         options = {**request.query_params, **dict(parse_qsl(of_link))}
         accepted = request.headers.get("accept-language")
         separator = choose_separator(options.get("separator"), accepted)
         language = _find_language(options.get("language"))
         if slots := _SLOTS_PATH.fullmatch(path):
-            return await self._download_slots(organizer, slots[1], separator)
+            return await self._download_slots(caller, slots[1], separator)
         match = _PATH.fullmatch(path)
         if match is None:
             raise HttpError(404, "There is nothing here.")
         kind, global_id, file_format = match.groups()
         if file_format == "pdf":
             language = language or choose_language(preferred_languages(accepted))
-        subject, day = await self._find_target(organizer, kind, global_id)
+        subject, day = await self._find_target(caller, kind, global_id)
         id_ = global_id.removeprefix(f"{kind}_")
-        build = self._builder.build(kind, id_, file_format, separator, language)
+        for_leader = not caller.is_organizer
+        build = self._builder.build(
+            kind, id_, file_format, separator, language, for_leader=for_leader
+        )
         with untimed():
             outcome = await _cancel_on_disconnect(request, build)
         match outcome:
             case ExportFile():
-                await _recheck_organizer(auth, organizer, outcome)
+                await self._recheck(auth, caller, path, outcome)
                 content, rest = CONTENTS[file_format], f"{day}.{file_format}"
                 ending = f"{sheet_name(content, language)}-{rest}"
                 plain = ending if ending.isascii() else f"{content}-{rest}"
@@ -136,6 +147,35 @@ class Exports:
                 raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
             case _:
                 assert_never(outcome)
+
+    async def _require_reader(self, caller: Caller, path: str) -> None:
+        """Require an organizer, or for the files of a slot one who leads it.
+
+        Raises:
+            HttpError: 403 for others, also without such a slot.
+        """
+        if caller.is_organizer:
+            return
+        match = _PATH.fullmatch(path)
+        slot_id = ids.parse_slot_id(match[2]) if match else None
+        if slot_id is not None:
+            caller = await with_led_slots(self._services, caller, [slot_id])
+        if slot_id not in caller.leads:
+            raise HttpError(403, NO_READER)
+
+    async def _recheck(self, auth: Auth, before: Caller, path: str, export: ExportFile) -> None:
+        """Check the caller again: building a file can take minutes.
+
+        A file with addresses is only for organizers, also if the caller leads the slot by now.
+        """
+        try:
+            if before.is_organizer:
+                await recheck_organizer(auth, before)
+            else:
+                await self._require_reader(await recheck(auth, before), path)
+        except BaseException:
+            export.file.close()
+            raise
 
     async def _download_slots(
         self, organizer: Caller, global_id: str, separator: CsvSeparator
@@ -177,15 +217,6 @@ def _find_language(parameter: str | None) -> ExportLanguage | None:
     except ValueError:
         names = ", ".join(ExportLanguage)
         raise HttpError(400, f"`language` is one of {names}.") from None
-
-
-async def _recheck_organizer(auth: Auth, organizer: Caller, export: ExportFile) -> None:
-    """Check again that the caller is an organizer: building a file can take minutes."""
-    try:
-        await recheck_organizer(auth, organizer)
-    except BaseException:
-        export.file.close()
-        raise
 
 
 async def _cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
@@ -239,7 +270,7 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
 EXPIRED = "This link has expired. Please create a new one."
 INVALID = "This link is not valid. Please create a new one."
 SESSION_ENDED = "This link ended with the session that created it. Please create a new one."
-NO_ORGANIZER = "Only organizers may download this file."
+NO_READER = "Only organizers may download this file, and those who lead the slot."
 
 
 class ExportLinkEndpoint:
@@ -269,10 +300,8 @@ class ExportLinkEndpoint:
                 HttpError(410, EXPIRED, code="LINK_EXPIRED") if expired else HttpError(403, INVALID)
             )
         try:
-            organizer = await export_links.load_downloader(self._auth, token)
+            caller = await export_links.load_downloader(self._auth, token)
         except BadTokenError:
             raise HttpError(403, SESSION_ENDED) from None
-        name_caller(organizer)
-        if not organizer.is_organizer:
-            raise HttpError(403, NO_ORGANIZER)
-        return await self._exports.download(self._auth, organizer, request, token.export or "")
+        name_caller(caller)
+        return await self._exports.download(self._auth, caller, request, token.export or "")

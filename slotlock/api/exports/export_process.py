@@ -1,4 +1,4 @@
-"""The process that builds one file, by `python -m` with `slot ID csv NOW comma en`.
+"""The process that builds one file, by `python -m` with `slot ID csv NOW comma en leader`.
 
 It reads the address of MongoDB from the first line of its input and writes the file to its output.
 It exits when its input ends, because then the server or the request is gone.
@@ -43,7 +43,7 @@ class ExportJob:
     """The roster to write: of a slot or a campaign, as `csv`, `xlsx` or `pdf`.
 
     Holds expire by `now`. The separator is that of a CSV file. Without a language, a table has the
-    names and codes of the API, and a PDF is English.
+    names and codes of the API, and a PDF is English. The file of a leader has no addresses.
     """
 
     kind: str
@@ -52,6 +52,7 @@ class ExportJob:
     now: datetime
     separator: CsvSeparator = CsvSeparator.COMMA
     language: ExportLanguage | None = None
+    for_leader: bool = False
 
 
 async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str) -> bool:
@@ -79,7 +80,13 @@ async def _open_writer(
     if job.file_format == "csv":
         from slotlock.api.exports.csv_file import CsvFile
 
-        return CsvFile(target, job.separator, job.language, is_campaign=job.kind == "campaign")
+        return CsvFile(
+            target,
+            job.separator,
+            job.language,
+            is_campaign=job.kind == "campaign",
+            for_leader=job.for_leader,
+        )
     if job.file_format == "pdf":
         from slotlock.api.exports.sign_in_sheets import SignInSheets
 
@@ -89,7 +96,13 @@ async def _open_writer(
 
     max_sheets = min(MAX_SHEETS, _raise_open_file_limit(MAX_SHEETS) - RESERVED_FILES)
     sheet_per_slot = await rosters.count() <= max_sheets
-    return RosterWorkbook(target, temp_dir, job.language, sheet_per_slot=sheet_per_slot)
+    return RosterWorkbook(
+        target,
+        temp_dir,
+        job.language,
+        sheet_per_slot=sheet_per_slot,
+        for_leader=job.for_leader,
+    )
 
 
 def _raise_open_file_limit(sheets: int) -> int:
@@ -129,7 +142,13 @@ def _exit_on_sigterm(temp_dir: str) -> None:
 
 
 def main(
-    kind: str, id_: str, file_format: str, now: str, separator: str, language: str = ""
+    kind: str,
+    id_: str,
+    file_format: str,
+    now: str,
+    separator: str,
+    language: str = "",
+    reader: str = "organizer",
 ) -> int:
     """Build the file and return an exit code.
 
@@ -140,7 +159,8 @@ def main(
     os.nice(NICENESS)
     at = datetime.fromisoformat(now)
     texts = ExportLanguage(language) if language else None
-    job = ExportJob(kind, id_, file_format, at, CsvSeparator(separator), texts)
+    for_leader = reader != "organizer"
+    job = ExportJob(kind, id_, file_format, at, CsvSeparator(separator), texts, for_leader)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir,

@@ -29,6 +29,7 @@ from slotlock.api.exports.columns import (
     Columns,
     RosterColumn,
     Shown,
+    columns_for,
     meeting_columns,
 )
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
@@ -84,8 +85,6 @@ MAX_SHEETS = 1_000
 MAX_ROWS = 1_048_576
 FIRST_YEAR = 1901  # Excel takes 1900 for a leap year
 
-BOOKING_SHEET: Columns = (*SLOT_COLUMNS, *BOOKING_COLUMNS, *LAST_COLUMNS)
-WAITING_SHEET: Columns = (*SLOT_COLUMNS, *WAITING_COLUMNS, *LAST_COLUMNS)
 SUMMARY_SHEET: Columns = (*SLOT_COLUMNS, STATUS, *COUNT_COLUMNS, SHEET, *LAST_COLUMNS)
 
 
@@ -105,6 +104,7 @@ class RosterWorkbook:
         language: ExportLanguage | None = None,
         *,
         sheet_per_slot: bool,
+        for_leader: bool = False,
     ) -> None:
         self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
         self._workbook.use_zip64()
@@ -114,11 +114,17 @@ class RosterWorkbook:
         summary = sheet_name("Summary", language)
         self._sheet_names = SheetNames(summary, "History")  # Excel reserves "History"
         self._sheet_per_slot = sheet_per_slot
+        self._booking_columns = columns_for(
+            (*BOOKING_COLUMNS, *LAST_COLUMNS), for_leader=for_leader
+        )
+        self._waiting_columns = columns_for(
+            (*WAITING_COLUMNS, *LAST_COLUMNS), for_leader=for_leader
+        )
         # For readers: programs know the other sheets.
         self._all_sheet = self._add_named_sheet("All", ALL_COLUMNS) if language else None
         self._all_rows: list[_SortedCells] = []
         self._summary_sheet = self._add_sheet(summary, SUMMARY_SHEET)
-        self._waiting_sheet = self._add_named_sheet("Waiting lists", WAITING_SHEET)
+        self._waiting_sheet = self._add_waiting_sheet()
         self._booking_sheet: _Sheet | None = None
         self._totals = PlaceCounts()
         self._changed_at: datetime | None = None
@@ -128,17 +134,18 @@ class RosterWorkbook:
         meetings = meeting_columns(roster.slot) if self._sheet_per_slot else ()
         if self._sheet_per_slot:
             self._booking_sheet = self._add_sheet(
-                self._sheet_names.name(_preferred_sheet_name(roster)), (*BOOKING_SHEET, *meetings)
+                self._sheet_names.name(_preferred_sheet_name(roster)),
+                (*SLOT_COLUMNS, *self._booking_columns, *meetings),
             )
         slot, zone = roster.slot, roster.slot.time_zone
         first = self._cells(SLOT_COLUMNS, slot, zone)
         for row in roster.rows:
-            cells = self._cells((*BOOKING_COLUMNS, *LAST_COLUMNS, *meetings), row, zone)
+            cells = self._cells((*self._booking_columns, *meetings), row, zone)
             self._current_sheet().write([*first, *cells])
             if self._all_sheet and row.status is BookingStatus.CONFIRMED:
                 self._all_rows.append(self._sorted(row, zone))
         for row in roster.waiting_rows:
-            cells = self._cells((*WAITING_COLUMNS, *LAST_COLUMNS), row, zone)
+            cells = self._cells(self._waiting_columns, row, zone)
             self._current_waiting_sheet().write([*first, *cells])
         sheet, counts = self._current_sheet(), self._cells(COUNT_COLUMNS, roster.counts, zone)
         status = self._cells([STATUS], slot, zone)
@@ -179,14 +186,18 @@ class RosterWorkbook:
         if self._booking_sheet is None or self._booking_sheet.is_full:
             if self._booking_sheet is not None:
                 self._booking_sheet.finish()
-            self._booking_sheet = self._add_named_sheet("Bookings", BOOKING_SHEET)
+            columns = (*SLOT_COLUMNS, *self._booking_columns)
+            self._booking_sheet = self._add_named_sheet("Bookings", columns)
         return self._booking_sheet
 
     def _current_waiting_sheet(self) -> "_Sheet":
         if self._waiting_sheet.is_full:
             self._waiting_sheet.finish()
-            self._waiting_sheet = self._add_named_sheet("Waiting lists", WAITING_SHEET)
+            self._waiting_sheet = self._add_waiting_sheet()
         return self._waiting_sheet
+
+    def _add_waiting_sheet(self) -> "_Sheet":
+        return self._add_named_sheet("Waiting lists", (*SLOT_COLUMNS, *self._waiting_columns))
 
     def _cells(self, columns: Sequence[RosterColumn[Shown]], shown: Shown, zone: str) -> list[Cell]:
         return shown_cells(columns, shown, zone, self._language)

@@ -39,7 +39,10 @@ class NoteAction(DescribedEnum):
     BANNED = "banned", "A user was banned, or the reason for a ban was changed."
     UNBANNED = "unbanned", "A ban was lifted."
     RESOURCE_CREATED = "resource_created", "A resource was created, by itself or by an import."
-    RESOURCE_EDITED = "resource_edited", "The kind of a resource was changed."
+    RESOURCE_EDITED = (
+        "resource_edited",
+        "The name, the kind or the leader of a resource was changed.",
+    )
     RESOURCE_DELETED = (
         "resource_deleted",
         "A resource was deleted. The entry has the fields that it had.",

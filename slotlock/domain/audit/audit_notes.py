@@ -50,7 +50,7 @@ TERMS_FIELDS = {
     "openingMailHours": "opening_mail_hours",
 }
 HOLIDAY_LIST_FIELDS = {"name": "name", "holidays": "holidays"}
-RESOURCE_FIELDS = {"name": "name", "kind": "kind"}
+RESOURCE_FIELDS = {"name": "name", "kind": "kind", "leader": "leader_ref"}
 USER_FIELDS = {
     "email": "email",
     "username": "username",

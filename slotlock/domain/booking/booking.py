@@ -69,6 +69,13 @@ class BookingAction(DescribedEnum):
     OTHER = "other", "The action is one of a newer version, which this server does not know."
 
 
+class MadeAs(DescribedEnum):
+    """As what somebody made a booking for another user, if not as a teammate or an organizer."""
+
+    GUARDIAN = "guardian", "A guardian of the user made the booking."
+    LEADER = "leader", "Somebody who leads the slot made the booking."
+
+
 class Attendance(DescribedEnum):
     """Whether the user of a booking came."""
 
@@ -214,6 +221,7 @@ class Booking:
 
     `groups` are the user's groups at the time of booking, if the slot depends on groups.
     `waitlisted_by` is the organizer who put the user on the waiting list; None for the user.
+    `made_as` is None for a booking that its booker manages.
     """
 
     id: BookingId
@@ -232,6 +240,11 @@ class Booking:
     )
     groups: tuple[str, ...] = ()
     waitlisted_by: UserId | None = attribute("waitlistedBy", default=None)
+    made_as: MadeAs | None = fact(
+        default=None,
+        shown="As what somebody made the booking; null if it was the user, a teammate or an "
+        "organizer.",
+    )
     stored: Stored = field(default=None, compare=False, repr=False)
 
     @property
@@ -257,9 +270,18 @@ class Booking:
     def is_managed_by(self, caller: Caller) -> bool:
         """Return whether the caller sees all of it and may change it.
 
-        These are its user, its booker and all organizers.
+        These are its user and their guardians, all organizers, and its booker: one who made it as
+        a leader while they lead the slot, and as a guardian while they are one.
         """
-        return caller.is_organizer or caller.user_id in (self.user_id, self.made_by)
+        if caller.is_organizer or caller.user_id == self.user_id or self.user_id in caller.acts_for:
+            return True
+        if caller.user_id != self.made_by or self.made_as is MadeAs.GUARDIAN:
+            return False
+        return self.made_as is None or self.slot_id in caller.leads
+
+    def is_led_by(self, caller: Caller) -> bool:
+        """Return whether the caller records its attendance and sees it in rosters."""
+        return caller.is_organizer or self.slot_id in caller.leads
 
     @property
     def ended_at(self) -> datetime | None:

@@ -97,16 +97,22 @@ class BookingRule(Generic[Arguments, Outcome_co]):
 
     `name` is a label of metrics, and belongs to the idempotency key. `outcomes` is their union.
     `ended_outcome` returns the outcome for a booking that ended earlier; None if it is not found.
+    `by_leaders` is set for a rule that is for those who lead the slot, not for all who manage the
+    booking.
     """
 
     name: str
     decide: Rule[Arguments, Outcome_co]
     ended_outcome: Callable[[Booking], object]
     outcomes: Any
+    by_leaders: bool
 
 
 def booking_rule(
-    name: str, *, if_ended: Callable[[Booking], object]
+    name: str,
+    *,
+    if_ended: Callable[[Booking], object],
+    by_leaders: bool = False,
 ) -> Callable[[Rule[Arguments, Outcome]], BookingRule[Arguments, Outcome]]:
     """Declare the decorated rule: `@booking_rule("cancel", if_ended=...)`.
 
@@ -119,6 +125,6 @@ def booking_rule(
         of_ended = get_annotations(if_ended)["return"]
         if Union[outcomes, of_ended, None] != Union[outcomes, None]:  # noqa: UP007
             raise TypeError(f"{name} has other outcomes than {of_ended}")
-        return BookingRule(name, decide, if_ended, outcomes)
+        return BookingRule(name, decide, if_ended, outcomes, by_leaders)
 
     return declare

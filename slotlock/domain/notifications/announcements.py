@@ -1,4 +1,4 @@
-"""Announcements: messages of an organizer to all who have a place in a slot or in a campaign."""
+"""Announcements: messages to all who have a place in a slot or in a campaign."""
 
 from datetime import datetime, timedelta
 
@@ -17,9 +17,10 @@ from slotlock.domain.users.user import UserId
 
 MAX_SUBJECT_LENGTH = 200
 MAX_TEXT_LENGTH = 5_000
-# How many announcements one organizer, and all together, begin within an hour.
+# How many announcements one organizer, one leader of slots, and all together begin within an hour.
 RATE_PERIOD = timedelta(hours=1)
 MAX_PER_ORGANIZER = 30
+MAX_PER_LEADER = 5
 MAX_PER_SITE = 120
 # Nobody needs it later, such as after an outage of the mail server.
 MAX_AGE = timedelta(days=3)
@@ -66,7 +67,7 @@ class AnnouncementSent:
 
 @refusal(message="There were too many announcements within an hour. Please try again later.")
 class TooManyAnnouncements:
-    """The organizer, or all organizers together, sent too many announcements within an hour."""
+    """The user, or all users together, sent too many announcements within an hour."""
 
     retry_after_ms: int = shown(RETRY_AFTER_MS)
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Annotated
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.declare import outcome, refusal, shown
 from slotlock.domain.shared.described_enum import DescribedEnum
@@ -13,6 +14,8 @@ from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, normalize_line, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.account_admin_rules import SelfRegistered
+from slotlock.domain.users.user import User, UserId
 
 # The id of a resource is made of its name.
 ResourceName = Annotated[str, "resource"]
@@ -22,6 +25,8 @@ MAX_IMPORTED_NAMES = 500
 MAX_FREE_BUSY_RESOURCES = 50
 MAX_FREE_BUSY_TIME = timedelta(days=92)
 MAX_BUSY_SPANS = 1_000
+# How long after the end of a slot its leader reads the roster and corrects the attendance.
+LEADS_AFTER_END = timedelta(days=90)
 
 
 class ResourceKind(DescribedEnum):
@@ -35,10 +40,20 @@ class ResourceKind(DescribedEnum):
 
 @value_object
 class Resource:
-    """A resource. Its name is what slots store."""
+    """A resource. Its name is what slots store.
+
+    `leader` is the account of a member of the staff. They lead the slots of the resource: they read
+    the rosters, record the attendance, and write to those who have a place.
+    """
 
     name: str
     kind: ResourceKind = ResourceKind.OTHER
+    leader: UserId | None = None
+
+    @property
+    def leader_ref(self) -> str | None:
+        """The leader as the audit log shows them: the id that clients know."""
+        return f"user_{self.leader}" if self.leader else None
 
 
 @value_object
@@ -94,8 +109,9 @@ class FreeBusy:
     is_complete: bool
 
 
-CreateResourceOutcome = ResourceSaved | InvalidInput
-UpdateResourceOutcome = ResourceSaved | ResourceNotFound | InvalidInput
+LeaderRefusal = UserNotFound | SelfRegistered | InvalidInput
+CreateResourceOutcome = ResourceSaved | LeaderRefusal
+UpdateResourceOutcome = ResourceSaved | ResourceNotFound | LeaderRefusal
 ImportResourcesOutcome = ResourcesImported | InvalidInput
 DeleteResourceOutcome = ResourceDeleted | ResourceInUse | ResourceNotFound
 
@@ -110,6 +126,21 @@ def validate_name(name: str) -> Problem | None:
     if not name or is_blank(name):
         return ProblemCode.NAME_MISSING.problem()
     return validate_line(name, MAX_NAME_LENGTH)
+
+
+def validate_kind(resource: Resource) -> Problem | None:
+    """Return the problem of a leader of what is no member of the staff, or None."""
+    is_led = resource.leader is not None and resource.kind is not ResourceKind.STAFF
+    return ProblemCode.LEADER_NOT_STAFF.problem() if is_led else None
+
+
+def leader_refusal(user_id: UserId, user: User | None) -> LeaderRefusal | None:
+    """Return why a user cannot become a leader, who reads the names of others; None if they can."""
+    if user is None or user.erased:
+        return UserNotFound(user_id)
+    if user.banned:
+        return InvalidInput((FieldProblem("leaderId", ProblemCode.USER_IS_BANNED.problem()),))
+    return SelfRegistered() if user.self_registered else None
 
 
 def unknown_resource(field: str, name: str, known_names: Collection[str]) -> InvalidInput:

@@ -114,6 +114,7 @@ class ProblemCode(Enum):
     RESOURCE_USED = "The slot '{slot}' uses {name} at {time}."
     RESOURCE_DELETED = "The nearest slot uses '{name}', which is no resource any more."
     UNKNOWN_RESOURCE_ID = "There is no such resource."
+    LEADER_NOT_STAFF = "Only a member of the staff can have a leader."
     NAMES_OR_IDS = "Please give the resources either by name or by id."
     HOLIDAY_COUNT = "A list has 1 to {maximum} holidays."
     HOLIDAY_REVERSED = "A holiday cannot end before it begins."

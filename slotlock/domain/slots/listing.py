@@ -7,10 +7,11 @@ from functools import lru_cache
 
 from slotlock.domain.booking.slot import SLOT_FIELDS, SeriesId, Slot, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.resources.resource import LEADS_AFTER_END
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.pagination import Position, TitlePosition
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import Caller
+from slotlock.domain.users.user import Caller, UserId
 
 
 class SlotOrder(Enum):
@@ -44,7 +45,8 @@ class SlotFilter:
 
     Without `include_past`, slots that are over are left out. `meets_from` and `meets_before` find
     slots with a meeting that overlaps the time between them. `bookable_only` leaves out slots that
-    nobody can book now; who can book the others depends on the user.
+    nobody can book now; who can book the others depends on the user. `led_by` is the user who leads
+    the slots, by `led_resources` as they are now.
     """
 
     status: SlotStatus = SlotStatus.PUBLISHED
@@ -62,19 +64,24 @@ class SlotFilter:
     include_unpublished_campaigns: bool = False
     only_with_places_left: bool = False
     bookable_only: bool = False
+    led_by: UserId | None = None
+    led_resources: tuple[str, ...] = ()
 
     @property
     def is_narrow(self) -> bool:
         """Whether the filter selects few slots, by a name, an id or a period."""
-        names = (self.text, self.campaign_id, self.series_id, self.resource, self.choice_group)
+        names = (
+            *(self.text, self.campaign_id, self.series_id, self.resource, self.choice_group),
+            self.led_by,
+        )
         has_period = self.starts_from is not None and self.starts_before is not None
         return has_period or self.meets_before is not None or any(names)
 
     def ends_after(self, now: datetime) -> datetime | None:
         """Return the time after which the slots end; None if they may have ended at any time."""
-        if self.include_past:
-            return self.meets_from
-        return now if self.meets_from is None else max(now, self.meets_from)
+        led_since = None if self.led_by is None else now - LEADS_AFTER_END
+        bounds = (None if self.include_past else now, self.meets_from, led_since)
+        return max([time for time in bounds if time is not None], default=None)
 
     @property
     def latest_start(self) -> datetime | None:

@@ -150,12 +150,18 @@ class User:
 
 @value_object
 class Caller:
-    """The user behind a request, authenticated by a token that is valid until `expires_at`."""
+    """The user behind a request, authenticated by a token that is valid until `expires_at`.
+
+    `acts_for` are users whose bookings are the caller's own affair, and `leads` the ids of slots,
+    as far as `booking/permissions.py` loaded them for this request. The rules ask nothing else.
+    """
 
     user_id: UserId
     role: Role
     session_id: str
     expires_at: datetime
+    acts_for: frozenset[UserId] = frozenset()
+    leads: frozenset[str] = frozenset()
 
     # Whether the caller may create and change slots and see all their bookings.
     is_organizer = property(attrgetter("role.is_organizer"))

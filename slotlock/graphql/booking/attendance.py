@@ -1,4 +1,4 @@
-"""Mutations with which organizers record who came to a slot."""
+"""Mutations with which organizers and leaders record who came to a slot."""
 
 from datetime import datetime
 from functools import partial
@@ -28,10 +28,11 @@ MEETING_DESCRIPTION = (
 MeetingArgument = Annotated[
     datetime | None, argument(name="meetingStartTime", description=MEETING_DESCRIPTION)
 ]
+LEADERS_ONLY = "Only organizers and leaders of the slot may do it."
 attendance_mutation = partial(
     booking_mutation,
     arguments={"meeting_start": MeetingArgument},
-    organizers_only=True,
+    leaders_only=True,
     takes_key=False,
 )
 
@@ -60,62 +61,58 @@ class AttendanceMutations:
         "Check in the user of a confirmed booking, from 12 hours before the start of "
         "its slot on. Of several scanners that read one code, exactly one gets `CheckedIn`. "
         "A slot with several meetings has an attendance for each of them. The meeting of now is "
-        "the first that is not over and takes check-ins, or else the last one. Organizers only."
+        "the first that is not over and takes check-ins, or else the last one. Only organizers and "
+        "leaders of the slot may do it: to a leader, bookings of other slots do not exist."
     )
     async def check_in(self, info: Info, input: CheckInArgument) -> object:
-        organizer = info.context.require_organizer()
+        found, expected_id = _find_booking(info, input), ids.parse_slot_id(input.slot_id or "")
+        caller = await info.context.require_leader(expected_id, found and found[0])
+        _require_valid(input)
         wait_s = to_wait_seconds(input.wait_ms)
-        found = _find_booking(info, input)
         if found is None and input.booking_id is not None:
             return refuse_id(BookingNotFound, input.booking_id)
         if found is None:
-            return CHECK_IN.present(InvalidCheckInCode(), ResultView(organizer))
+            return CHECK_IN.present(InvalidCheckInCode(), ResultView(caller))
         result = await change_booking(
             info.context.services,
             attendance.check_in,
-            BookingChangeRequest(*found, organizer, wait_s),
+            BookingChangeRequest(*found, caller, wait_s),
             meeting_start=input.meeting_start_time,
-            expected_slot_id=_parse_slot_id(input.slot_id),
+            expected_slot_id=expected_id,
         )
-        return CHECK_IN.present(result.outcome, ResultView(organizer, result.slots))
+        return CHECK_IN.present(result.outcome, ResultView(caller, result.slots))
 
     undo_check_in = attendance_mutation(
         attendance.undo_check_in,
         ("UndoCheckInResult", "The booking, or a refusal."),
         "Take back the check-in of a booking. Of several meetings, it is by default the one that "
-        "`checkIn` would choose. Organizers only.",
+        f"`checkIn` would choose. {LEADERS_ONLY}",
     )
     mark_no_show = attendance_mutation(
         attendance.mark_no_show,
         ("MarkNoShowResult", "The missed booking, or a refusal."),
         "Record that the user of a confirmed booking did not come, once the slot has started. A "
         "later check-in replaces the no-show. Of several meetings, it is by default the last that "
-        "has started. Organizers only.",
+        f"has started. {LEADERS_ONLY}",
     )
     undo_no_show = attendance_mutation(
         attendance.undo_no_show,
         ("UndoNoShowResult", "The booking, or a refusal."),
         "Take back that a booking is a no-show. Of several meetings, it is by default the last "
-        "that has started. Organizers only.",
+        f"that has started. {LEADERS_ONLY}",
     )
 
 
 def _find_booking(info: Info, names: CheckInInput) -> tuple[SlotId, BookingId] | None:
-    """Return the slot and the booking that the input names; None if its id or code is invalid.
-
-    Errors: BAD_USER_INPUT for both or neither.
-    """
-    if names.code is not None and names.booking_id is None:
+    """Return the slot and the booking that the input names; None if its id or code is invalid."""
+    if names.code is not None:
         return parse_booking_code(info.context.auth.tokens, names.code)
-    if names.booking_id is not None and names.code is None:
-        return ids.parse_booking_id(names.booking_id)
-    raise bad_input("input", "Please send either `bookingId` or `code`.")
+    return ids.parse_booking_id(names.booking_id or "")
 
 
-def _parse_slot_id(global_id: str | None) -> SlotId | None:
-    """Return the slot to check in for, if the input names one. Errors: BAD_USER_INPUT."""
-    if global_id is None:
-        return None
-    if (slot_id := ids.parse_slot_id(global_id)) is None:
+def _require_valid(names: CheckInInput) -> None:
+    """Require one name of the booking, and the id of a slot, if any. Errors: BAD_USER_INPUT."""
+    if (names.code is None) is (names.booking_id is None):
+        raise bad_input("input", "Please send either `bookingId` or `code`.")
+    if names.slot_id is not None and ids.parse_slot_id(names.slot_id) is None:
         raise bad_input("slotId", "`slotId` must be the id of a slot.")
-    return slot_id

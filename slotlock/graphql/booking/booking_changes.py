@@ -46,13 +46,14 @@ def booking_mutation(
     description: str,
     *,
     arguments: Mapping[str, object] = MappingProxyType({}),
-    organizers_only: bool = False,
+    leaders_only: bool = False,
     takes_key: bool = True,
 ) -> Any:
     """Return the mutation for a change of one booking; `union` is its name and its description.
 
     `arguments` are those of the rule, each as `Annotated[type, argument(description=...)]`; one
-    that can be null may be left out. They belong to the request of an idempotency key.
+    that can be null may be left out. They belong to the request of an idempotency key. With
+    `leaders_only`, the mutation is for organizers and for those who lead the slot.
 
     Raises:
         TypeError: the rule has other arguments, or a key cannot have its outcome.
@@ -69,7 +70,10 @@ def booking_mutation(
         idempotency_key: IdempotencyKeyArgument = None,
         **sent: Any,
     ) -> object:
-        caller = info.context.require_organizer() if organizers_only else info.context.caller
+        caller = info.context.caller
+        if leaders_only:
+            ref = ids.parse_booking_id(booking_id)
+            caller = await info.context.require_leader(ref and ref[0])
         request = _to_request(booking_id, caller, wait_ms, idempotency_key)
         if request is None:
             return refuse_id(BookingNotFound, booking_id)

@@ -144,7 +144,7 @@ class AlreadyCheckedIn(Refusal):
     checked_in_at: datetime = field(description="When the user was checked in.")
     by_id: strawberry.Private[UserId | None]
 
-    @field(description="The organizer who checked the user in.")
+    @field(description="The organizer or leader who checked the user in.")
     async def checked_in_by(self, info: Info) -> User | None:
         return await load_referenced_user(info, self.by_id) if self.by_id else None
 

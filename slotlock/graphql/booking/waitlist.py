@@ -1,4 +1,4 @@
-"""The waiting list of a slot: join it, leave it, and list it as an organizer."""
+"""The waiting list of a slot: join it, leave it, and list it as an organizer or a leader."""
 
 from functools import partial
 from typing import Annotated
@@ -93,7 +93,8 @@ SLOT_WAITLIST = ListCursors("slotWaitlist", BY_TIME, lambda entry: Position(entr
 class WaitlistQueries:
     @field(
         description="The waiting list of a slot in the order in which places are given out. Users "
-        "with an offer are not on it: `slotRoster` has their holds. Organizers only."
+        "with an offer are not on it: `slotRoster` has their holds. Only organizers and leaders of "
+        "the slot can read it."
     )
     async def slot_waitlist(
         self,
@@ -102,13 +103,13 @@ class WaitlistQueries:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> WaitlistEntryConnection | None:
-        organizer = info.context.require_organizer()
-        start = page_start(SLOT_WAITLIST, first, after)
         parsed_id = ids.parse_slot_id(slot_id)
+        leader = await info.context.require_leader(parsed_id)
+        start = page_start(SLOT_WAITLIST, first, after)
         found = parsed_id and await waitlist.page(info.context.services, parsed_id, *start)
         if not found:
             return None
-        slot = Slot(found.slot, organizer)
+        slot = Slot(found.slot, leader)
         nodes = [
             WaitlistEntry(entry, slot, index)
             for index, entry in enumerate(found.entries, found.first_position)

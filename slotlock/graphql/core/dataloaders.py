@@ -23,6 +23,7 @@ from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.user import Caller, User, UserId
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import viewer_queries
@@ -140,6 +141,11 @@ class DataLoaders:
         return [list(each) for each in similar_groups(wanted, known)]
 
     @cached_property
+    def led_slots(self) -> DataLoader[SlotId, bool | None]:
+        """Load whether the viewer leads slots."""
+        return _load_all(self._find_led)
+
+    @cached_property
     def resources(self) -> DataLoader[str, Resource | None]:
         """Load resources by name."""
         return _load_all(self._services.resources.find_all)
@@ -156,6 +162,12 @@ class DataLoaders:
             return {}
         wished = await self._services.wishes.find_wished(campaign_ids, self._viewer.user_id)
         return dict.fromkeys(wished, True)
+
+    async def _find_led(self, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, bool]:
+        if self._viewer is None:
+            return {}
+        viewer = await with_led_slots(self._services, self._viewer, slot_ids)
+        return {slot_id: True for slot_id in slot_ids if slot_id in viewer.leads}
 
     async def _find_waits_ended(self, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, datetime]:
         if self._viewer is None:

@@ -17,6 +17,7 @@ from slotlock.domain.booking.booking import (
     BookingAction,
     BookingLimit,
     BookingStatus,
+    MadeAs,
 )
 from slotlock.domain.booking.rules.book import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
@@ -56,6 +57,7 @@ __all__ = [
     "ExportLanguage",
     "FormOfAddress",
     "Interval",
+    "MadeAs",
     "OnConflict",
     "OutboxState",
     "ProblemCode",
@@ -130,6 +132,7 @@ for each in (
     ExportLanguage,
     FormOfAddress,
     Interval,
+    MadeAs,
     OnConflict,
     OutboxState,
     Registration,

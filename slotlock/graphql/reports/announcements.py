@@ -11,6 +11,7 @@ from slotlock.domain.notifications.announcements import (
     AnnouncementOutcome,
     Audience,
 )
+from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, require_valid_key
@@ -68,6 +69,15 @@ def _to_audience(
     return Audience(None, parsed_campaign, include_waiting, unplaced)
 
 
+async def _require_sender(
+    info: Info, slot_id: strawberry.ID | None, include_waiting: bool
+) -> Caller:
+    """Return the caller, if they may write to this audience. Errors: UNAUTHENTICATED, FORBIDDEN."""
+    if slot_id is None or include_waiting:
+        return info.context.require_organizer()
+    return await info.context.require_leader(ids.parse_slot_id(slot_id))
+
+
 SendAnnouncementArgument = Annotated[
     SendAnnouncementInput, argument(description="The message and its recipients.")
 ]
@@ -78,11 +88,11 @@ class AnnouncementMutations:
     @SEND_ANNOUNCEMENT.mutation(
         "Write a mail to all who have a place in a slot or in a campaign and want announcements, "
         "once to each. A repeated request with the same key sends nothing, or what an interrupted "
-        "one did not. An organizer sends at most 30 within an hour, all together 120. Organizers "
-        "only."
+        "one did not. An organizer sends at most 30 within an hour, all together 120. A leader of "
+        "a slot writes to those who have a place in it, at most 5 times within an hour."
     )
     async def send_announcement(self, info: Info, input: SendAnnouncementArgument) -> object:
-        organizer = info.context.require_organizer()
+        sender = await _require_sender(info, input.slot_id, input.include_waiting)
         if not info.context.auth.sends_mail:
             raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "This site sends no mail.")
         key = require_valid_key(input.idempotency_key)
@@ -94,16 +104,16 @@ class AnnouncementMutations:
                 return refuse_id(SlotNotFound, input.slot_id)
             return refuse_id(CampaignNotFound, input.campaign_id or "")
         outcome = await announcements.send_announcement(
-            info.context.services, organizer.user_id, audience, input.subject, input.text, key or ""
+            info.context.services, sender, audience, input.subject, input.text, key or ""
         )
-        return SEND_ANNOUNCEMENT.present(outcome, ResultView(organizer))
+        return SEND_ANNOUNCEMENT.present(outcome, ResultView(sender))
 
 
 @strawberry.type
 class AnnouncementQueries:
     @field(
         description="How many users would get an announcement by mail: those of `sendAnnouncement`."
-        " 0 if there is no such slot or campaign. Organizers only."
+        " 0 if there is no such slot or campaign. Only those can read it who can send one."
     )
     async def announcement_recipient_count(
         self,
@@ -115,7 +125,7 @@ class AnnouncementQueries:
         include_waiting: Annotated[bool, argument(description=WAITING_DESCRIPTION)] = False,
         unplaced: Annotated[bool, argument(description=UNPLACED_DESCRIPTION)] = False,
     ) -> int:
-        info.context.require_organizer()
+        await _require_sender(info, slot_id, include_waiting)
         audience = _to_audience(slot_id, campaign_id, include_waiting, unplaced)
         if audience is None:
             return 0

@@ -62,7 +62,7 @@ LanguageArgument = Annotated[
 class ExportMutations:
     @CREATE_EXPORT_LINK.mutation(
         "Create a link to the roster of a slot or a campaign that a browser can follow "
-        "for five minutes. Organizers only."
+        "for five minutes. Organizers only, and leaders for their slots, without addresses."
     )
     async def create_export_link(
         self,
@@ -72,20 +72,21 @@ class ExportMutations:
         separator: SeparatorArgument = None,
         language: LanguageArgument = None,
     ) -> object:
-        organizer, services = info.context.require_organizer(), info.context.services
-        campaign_id = ids.parse_campaign_id(id)
+        services, campaign_id = info.context.services, ids.parse_campaign_id(id)
         if campaign_id is not None:
-            if not await campaigns.find(services, campaign_id, organizer):
+            caller = info.context.require_organizer()
+            if not await campaigns.find(services, campaign_id, caller):
                 return refuse_id(CampaignNotFound, id)
             export = f"campaigns/{id}.{format.value}"
         else:
             slot_id = ids.parse_slot_id(id)
-            if not (slot_id and await viewer_queries.find_slots(services, [slot_id], organizer)):
+            caller = await info.context.require_leader(slot_id)
+            if not (slot_id and await viewer_queries.find_slots(services, [slot_id], caller)):
                 return refuse_id(SlotNotFound, id)
             export = f"slots/{id}.{format.value}"
         options = {"separator": separator, "language": language}
         chosen = {name: each.value for name, each in options.items() if each is not None}
         export = f"{export}?{urlencode(chosen)}"
-        link = export_links.create(info.context.auth, organizer, export)
+        link = export_links.create(info.context.auth, caller, export)
         url = info.context.to_url(f"/exports/links/{link.token}")
         return ExportLink(url=url, expires_at=link.expires_at)

@@ -3,9 +3,11 @@
 from typing import Annotated
 
 import strawberry
-from strawberry import argument, field
+from strawberry import UNSET, argument, field
 
 from slotlock.domain.resources import resource
+from slotlock.domain.shared.unchanged import UNCHANGED
+from slotlock.domain.users.user import UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.enums import ResourceKind
@@ -34,6 +36,18 @@ IMPORT_RESOURCES = Result[resource.ImportResourcesOutcome](
 )
 
 
+LEADER_DESCRIPTION = (
+    "The account of the member of the staff: the user leads the slots of the resource, reads their "
+    "rosters and records the attendance. Only a resource of the kind `STAFF` has one."
+)
+# Stands for a malformed id. No user ever gets it.
+UNKNOWN_USER_ID = UserId("0" * 24)
+
+
+def _parse_leader(global_id: strawberry.ID | None) -> UserId | None:
+    return None if global_id is None else ids.parse_user_id(global_id) or UNKNOWN_USER_ID
+
+
 @strawberry.input(description="The resource to create.")
 class CreateResourceInput:
     name: str = field(
@@ -41,6 +55,7 @@ class CreateResourceInput:
         "capitals."
     )
     kind: ResourceKind = field(default=ResourceKind.OTHER, description="What the resource is.")
+    leader_id: strawberry.ID | None = field(default=None, description=LEADER_DESCRIPTION)
 
 
 @strawberry.input(description="The changes to a resource.")
@@ -54,6 +69,9 @@ class UpdateResourceInput:
         description="The new name, as for `createResource`; null leaves it as it is. All slots "
         "show it. The id changes with the name, and the old id still finds the resource.",
     )
+    leader_id: strawberry.ID | None = field(
+        default=UNSET, description=f"{LEADER_DESCRIPTION} Null removes it; left out, it stays."
+    )
 
 
 @strawberry.type
@@ -65,12 +83,13 @@ class ResourceMutations:
         input: Annotated[CreateResourceInput, argument(description="The resource to create.")],
     ) -> object:
         viewer = info.context.require_organizer()
-        outcome = await resources.create(
-            info.context.services, input.name, input.kind, viewer.user_id
-        )
+        created = resource.Resource(input.name, input.kind, _parse_leader(input.leader_id))
+        outcome = await resources.create(info.context.services, created, viewer.user_id)
         return CREATE_RESOURCE.present(outcome, ResultView(viewer))
 
-    @UPDATE_RESOURCE.mutation("Rename a resource, or change what it is. Organizers only.")
+    @UPDATE_RESOURCE.mutation(
+        "Rename a resource, or change what it is or who leads its slots. Organizers only."
+    )
     async def update_resource(
         self,
         info: Info,
@@ -79,8 +98,9 @@ class ResourceMutations:
         viewer = info.context.require_organizer()
         if (name := ids.parse_resource_id(input.resource_id)) is None:
             return UPDATE_RESOURCE.present(resource.ResourceNotFound(), ResultView(viewer))
+        leader = UNCHANGED if input.leader_id is UNSET else _parse_leader(input.leader_id)
         outcome = await resources.update(
-            info.context.services, name, input.name, input.kind, viewer.user_id
+            info.context.services, name, input.name, input.kind, leader, viewer.user_id
         )
         return UPDATE_RESOURCE.present(outcome, ResultView(viewer))
 

@@ -17,6 +17,7 @@ from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import resource_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.outcomes import register_value
+from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.services import resources
 
 
@@ -26,22 +27,31 @@ from slotlock.services import resources
 )
 class Resource(Node):
     name: str = field(description="The name. No other resource has it.")
-    _kind: strawberry.Private[resource.ResourceKind | None] = None
+    _found: strawberry.Private[resource.Resource | None] = None
 
     @field(description="What the resource is.")
     async def kind(self, info: Info) -> ResourceKind:
-        if self._kind is not None:
-            return self._kind
-        found = await info.context.loaders.resources.load(self.name)
+        found = self._found or await info.context.loaders.resources.load(self.name)
         return found.kind if found else ResourceKind.OTHER
+
+    @field(
+        description="The account of a member of the staff. The user leads the slots of the "
+        "resource (`Slot.isLedByMe`). Only organizers see them; null for others."
+    )
+    async def leader(self, info: Info) -> User | None:
+        viewer = info.context.viewer
+        if viewer is None or not viewer.is_organizer:
+            return None
+        found = self._found or await info.context.loaders.resources.load(self.name)
+        return await load_referenced_user(info, found.leader) if found and found.leader else None
 
     @classmethod
     def from_domain(cls, resource: resource.Resource) -> Self:
-        return cls(id=resource_global_id(resource.name), name=resource.name, _kind=resource.kind)
+        return cls(id=resource_global_id(resource.name), name=resource.name, _found=resource)
 
     @classmethod
     def for_name(cls, name: str) -> Self:
-        """Show the resource that a slot names. Its kind is loaded if it is selected."""
+        """Show the resource that a slot names. Its kind and its leader are loaded if selected."""
         return cls(id=resource_global_id(name), name=name)
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 import strawberry
 from strawberry import field
 
+from slotlock.domain.booking.availability import sees_hidden
 from slotlock.domain.shared.text import normalize_line, strip_blanks
 from slotlock.domain.slots.listing import SlotFilter
 from slotlock.graphql.context import Context
@@ -61,6 +62,10 @@ class SlotsFilter:
         description="Only published slots that the caller may book now, as `Slot.myEligibility` "
         "says. A page may have fewer slots than `first`, or none, although more follow.",
     )
+    led_by_me: bool = field(
+        default=False,
+        description="Only published slots that the caller leads, as `Slot.isLedByMe` says.",
+    )
     status: SlotStatus = field(
         default=SlotStatus.PUBLISHED,
         description="Only slots with this status. Only organizers can find drafts.",
@@ -72,6 +77,8 @@ class SlotsFilter:
             context.require_organizer()
         if self.bookable_by_me and self.status is not SlotStatus.PUBLISHED:
             raise bad_input("bookableByMe", "`bookableByMe` finds published slots only.")
+        if self.led_by_me and self.status is not SlotStatus.PUBLISHED:
+            raise bad_input("ledByMe", "`ledByMe` finds published slots only.")
         campaign_id = ids.parse_campaign_id(self.campaign_id or "")
         series_id = ids.parse_series_id(self.series_id or "")
         if self.campaign_id is not None and campaign_id is None:
@@ -97,7 +104,8 @@ class SlotsFilter:
             series_id=series_id,
             resource=_normalized(self.resource),
             choice_group=_normalized(self.choice_group),
-            include_unpublished_campaigns=viewer is not None and viewer.is_organizer,
+            include_unpublished_campaigns=sees_hidden(viewer) and not self.led_by_me,
+            led_by=context.caller.user_id if self.led_by_me else None,
             only_with_places_left=self.only_with_places_left,
         )
 

@@ -179,8 +179,8 @@ class SlotQueries:
         )
 
     @field(
-        description="The active bookings of a slot in the order in which they were made. "
-        "Organizers only."
+        description="The active bookings of a slot in the order in which they were made. Only "
+        "organizers and leaders of the slot can read them."
     )
     async def slot_roster(
         self,
@@ -189,19 +189,19 @@ class SlotQueries:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> BookingConnection | None:
-        organizer, services = info.context.require_organizer(), info.context.services
+        services, parsed_id = info.context.services, ids.parse_slot_id(slot_id)
+        leader = await info.context.require_leader(parsed_id)
         page_size, last_id = page_start(SLOT_ROSTER, first, after)
-        parsed_id = ids.parse_slot_id(slot_id)
         roster = parsed_id and await viewer_queries.slot_roster(
             services, parsed_id, page_size, BookingId(last_id) if last_id else None
         )
         if not roster:
             return None
         found, page = roster
-        shown_slot = Slot(found, organizer)
+        shown_slot = Slot(found, leader)
         return BookingConnection.of_page(
             page,
-            lambda active: Booking.from_domain(active, shown_slot, organizer),
+            lambda active: Booking.from_domain(active, shown_slot, leader),
             SLOT_ROSTER,
             after,
             partial(viewer_queries.count_roster, services, found.id),

@@ -29,7 +29,7 @@ from slotlock.graphql.core.connections import (
     TimeList,
 )
 from slotlock.graphql.core.dataloaders import SeriesPage
-from slotlock.graphql.core.enums import Attendance, BookingLimit, BookingStatus, TimeOrder
+from slotlock.graphql.core.enums import Attendance, BookingLimit, BookingStatus, MadeAs, TimeOrder
 from slotlock.graphql.core.ids import (
     booking_global_id,
     series_global_id,
@@ -62,6 +62,7 @@ def times_of(found: ReadableSlot) -> tuple[datetime, datetime, str]:
     return found.slot.start, found.slot.end, found.id
 
 
+LED_SEE_IT = "Only the user, the booker, organizers and leaders of the slot see it"
 SERIES_SLOTS = TimeList("slotSeries.slots", times_of)
 
 
@@ -74,7 +75,7 @@ class MeetingAttendance:
     def checked_in_at(attended: Parent[booking.MeetingAttendance]) -> datetime | None:
         return attended.check_in.at if attended.check_in else None
 
-    @field(description="The organizer who checked the user in; null without a check-in.")
+    @field(description="Who checked the user in; null without a check-in.")
     async def checked_in_by(attended: Parent[booking.MeetingAttendance], info: Info) -> User | None:
         by = attended.check_in and attended.check_in.by
         return await load_referenced_user(info, by) if by else None
@@ -147,6 +148,13 @@ class Booking(Node):
     vars().update((each.name, _shown_field(each)) for each in booking.BOOKING_FIELDS if each.shown)
 
     @property_field(
+        description="As what somebody made the booking for its user; null if it was the user, a "
+        f"teammate or an organizer. {LED_SEE_IT}; null for others."
+    )
+    def made_as(self) -> MadeAs | None:
+        return self._booking.made_as if self._shows_attendance else None
+
+    @property_field(
         description="The limits that the last change overrode. Only the user, the booker and "
         "organizers see them; empty for others.",
         deprecation_reason=USE_OVERRIDDEN_REFUSALS,
@@ -155,39 +163,39 @@ class Booking(Node):
         return list(self._booking.history[-1].overridden_limits) if self._shows_history else []
 
     @property_field(
-        description="The codes of the refusals that the last change overrode. Only the user, the "
-        "booker and organizers see them; empty for others."
+        description="The codes of the refusals that the last change overrode. "
+        f"{LED_SEE_IT}; empty for others."
     )
     def overridden_refusals(self) -> list[RefusalCode]:
         last = self._booking.history[-1]
-        return refusal_codes(last.overridden_limits) if self._shows_history else []
+        return refusal_codes(last.overridden_limits) if self._shows_attendance else []
 
     @property_field(
-        description="Whether the user came, of several meetings to at least one. Only the user, "
-        "the booker and organizers see it; `NOT_RECORDED` for others."
+        description="Whether the user came, of several meetings to at least one. "
+        f"{LED_SEE_IT}; `NOT_RECORDED` for others."
     )
     def attendance(self) -> Attendance:
-        return self._booking.attendance if self._shows_history else Attendance.NOT_RECORDED
+        return self._booking.attendance if self._shows_attendance else Attendance.NOT_RECORDED
 
     @property_field(
-        description="When the user was checked in, of several meetings for the last time. Only the "
-        "user, the booker and organizers see it; null for others and without a check-in."
+        description="When the user was checked in, of several meetings for the last time. "
+        f"{LED_SEE_IT}; null for others and without a check-in."
     )
     def checked_in_at(self) -> datetime | None:
-        entry = self._booking.check_in if self._shows_history else None
+        entry = self._booking.check_in if self._shows_attendance else None
         return entry.at if entry else None
 
     @field(
-        description="The organizer who checked the user in. Only the user, the booker and "
-        "organizers see them; null for others and without a check-in."
+        description="The organizer or leader who checked the user in. "
+        f"{LED_SEE_IT}; null for others and without a check-in."
     )
     async def checked_in_by(self, info: Info) -> User | None:
-        entry = self._booking.check_in if self._shows_history else None
+        entry = self._booking.check_in if self._shows_attendance else None
         return await load_referenced_user(info, entry.by) if entry and entry.by else None
 
     @field(
         description="Whether the user came to each meeting of the slot, by default to all of them. "
-        "Only the user, the booker and organizers see it; empty for others.",
+        f"{LED_SEE_IT}; empty for others.",
         graphql_type=list[MeetingAttendance],
     )
     def attendance_by_meeting(
@@ -197,11 +205,11 @@ class Booking(Node):
         first: FirstMeetings = MAX_MEETINGS,
     ) -> object:
         meetings = select_meetings(self._slot._slot, from_, until, first)
-        return self._booking.attendance_at(meetings) if self._shows_history else ()
+        return self._booking.attendance_at(meetings) if self._shows_attendance else ()
 
     @field(
-        description="The code of a confirmed booking, which `checkIn` accepts. Only the user and "
-        "organizers see it; null for others and for other bookings."
+        description="The code of a confirmed booking, which `checkIn` accepts. Only the user, "
+        "organizers and leaders of the slot see it; null for others and for other bookings."
     )
     def check_in_code(self, info: Info) -> str | None:
         return self._check_in_code(info)
@@ -229,9 +237,12 @@ class Booking(Node):
         code = booking_code(info.context.auth.tokens, booking.slot_id, booking.id, CALENDAR)
         return info.context.to_url(f"/calendars/private/bookings/{code}.ics")
 
-    @field(description="The user who has the place.")
+    @field(
+        description="The user who has the place. In what a leader of the slot reads, they have "
+        "their groups as well."
+    )
     async def user(self, info: Info) -> User | None:
-        return await load_referenced_user(info, self._booking.user_id)
+        return await _load_placed_user(info, self._booking, self._viewer)
 
     @field(
         description="The booker: the user who made the booking. Only the user, the booker and "
@@ -253,13 +264,26 @@ class Booking(Node):
         booking, viewer = self._booking, self._viewer
         if viewer is None or booking.status is not BookingStatus.CONFIRMED:
             return None
-        if not viewer.is_organizer and viewer.user_id != booking.user_id:
+        if not booking.is_led_by(viewer) and viewer.user_id != booking.user_id:
             return None
         return booking_code(info.context.auth.tokens, booking.slot_id, booking.id)
 
     @property
     def _shows_history(self) -> bool:
         return self._viewer is not None and self._booking.is_managed_by(self._viewer)
+
+    @property
+    def _shows_attendance(self) -> bool:
+        viewer = self._viewer
+        return self._shows_history or (viewer is not None and self._booking.is_led_by(viewer))
+
+
+async def _load_placed_user(
+    info: Info, place: booking.Booking | booking.WaitlistEntry, viewer: Caller | None
+) -> User | None:
+    """Load the user of a place; those who lead its slot see their groups, too."""
+    shows_groups = viewer is not None and place.slot_id in viewer.leads
+    return await load_referenced_user(info, place.user_id, shows_groups=shows_groups)
 
 
 @strawberry.type(
@@ -283,15 +307,21 @@ class WaitlistEntry(Node):
     def since(self) -> datetime:
         return self._entry.since
 
-    @field(description="The user who waits.")
+    @field(
+        description="The user who waits. In what a leader of the slot reads, they have their "
+        "groups as well."
+    )
     async def user(self, info: Info) -> User | None:
-        return await load_referenced_user(info, self._entry.user_id)
+        return await _load_placed_user(info, self._entry, self._slot._viewer)
 
     @field(
-        description="The organizer who put the user on the waiting list; null if the user joined."
+        description="The organizer who put the user on the waiting list; null if the user joined. "
+        "Only the user and organizers see them; null for others."
     )
     async def waitlisted_by(self, info: Info) -> User | None:
-        organizer_id = self._entry.waitlisted_by
+        organizer_id, viewer = self._entry.waitlisted_by, self._slot._viewer
+        if viewer is None or not (viewer.is_organizer or viewer.user_id == self._entry.user_id):
+            return None
         return await load_referenced_user(info, organizer_id) if organizer_id else None
 
     @field(
@@ -360,6 +390,14 @@ class Slot(SlotFacts):
         if self._state.booking_of(viewer.user_id):
             return True
         return await info.context.loaders.waits_ended.load(self._slot.id) == cancellation.at
+
+    @field(
+        description="Whether the caller leads the slot, as the `leader` of one of its resources: "
+        "they read its roster and record the attendance until 90 days after its end. Slots that "
+        "are not published have no leader."
+    )
+    async def is_led_by_me(self, info: Info) -> bool:
+        return bool(await info.context.loaders.led_slots.load(self._slot.id))
 
     @property_field(description="The series that the slot belongs to.")
     def series(self) -> "SlotSeries | None":

@@ -67,7 +67,7 @@ class User(Node):
     )
     groups: list[str] | None = field(
         description="The groups of the user, such as a class, in alphabetical order. Only the user "
-        "and organizers see them; null for others."
+        "and organizers see them, and leaders of a slot those of its users; null for others."
     )
     has_password: bool | None = field(
         description="Whether the user has set a password. Only the user and organizers see it; "
@@ -140,6 +140,16 @@ class User(Node):
             for each in await info.context.loaders.identities.load(user_id) or ()
         ]
 
+    @field(
+        description="Whether the user is the `leader` of a resource, whose slots "
+        "`SlotsFilter.ledByMe` finds. Only the user sees it; null for others."
+    )
+    async def leads_slots(self, info: Info) -> bool | None:
+        caller = info.context.optional_caller
+        if caller is None or user_global_id(caller.user_id) != self.id:
+            return None
+        return bool(await info.context.services.resources.find_led(caller.user_id))
+
     @classmethod
     def from_domain(cls, user: user.User, viewer: Caller | None) -> Self:
         return cls._build(
@@ -208,11 +218,17 @@ async def load_user(info: Info, user_id: UserId) -> User | None:
     return User.from_domain(user, info.context.viewer) if user else None
 
 
-async def load_referenced_user(info: Info, user_id: UserId) -> User | None:
+async def load_referenced_user(
+    info: Info, user_id: UserId, *, shows_groups: bool = False
+) -> User | None:
     """Load a user to whom stored data refers, and who therefore exists, unless the id is enough."""
     if selected_names(info) <= REFERENCE_FIELDS:
         return User.for_reference(user_id)
-    return await load_user(info, user_id)
+    shown = await load_user(info, user_id)
+    if shown is not None and shows_groups:
+        found = await info.context.loaders.user(user_id)
+        shown.groups = list(found.groups) if found else None
+    return shown
 
 
 @strawberry.type(description="A group that users have, such as a class.")

@@ -98,7 +98,13 @@ def resource_to_document(resource: Resource) -> Document:
         "nameKey": name_key(resource.name),
         "foldedName": search_key(resource.name),
         "kind": resource.kind.value,
+        **leader_field(resource),
     }
+
+
+def leader_field(resource: Resource) -> Document:
+    """Return the field of the leader of a resource, if it has one."""
+    return {"leader": ObjectId(resource.leader)} if resource.leader else {}
 
 
 def campaign_to_fields(campaign: Campaign, now: datetime) -> Document:

@@ -1,16 +1,18 @@
 """Resources, and the slots that use them.
 
-    resources: {_id: name, version, nameKey, foldedName, kind?, formerNames?: [name]}
+    resources: {_id: name, version, nameKey, foldedName, kind?, leader?, formerNames?: [name]}
 
 The version counts the slots that began to name the resource, so that of two concurrent ones only
 one is written. `nameKey` is unique. `foldedName` is what a search finds a part of. Ids and links
-that contain a former name still find the resource, unless another one has that name now.
+that contain a former name still find the resource, unless another one has that name now. `leader`
+is the id of a user.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
@@ -34,7 +36,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.document_parts import resource_to_document
+from slotlock.infrastructure.mongo.document_parts import leader_field, resource_to_document
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.slots.slot_query import find_states
 from slotlock.infrastructure.mongo.slots.write_set import ResourceVersion
@@ -47,6 +49,7 @@ RESOURCE_INDEXES = indexes_of(
     {
         "name_key": ([("nameKey", 1)], {"unique": True, **PARTIAL_NAME_KEY}),
         "former_names": ([("formerNames", 1)], {"sparse": True}),
+        "leader": ([("leader", 1)], {"sparse": True}),
     },
 )
 UNIQUE_INDEX = "resources.name_key"
@@ -115,6 +118,42 @@ class ResourceRepository:
         return [document["_id"] async for document in found]
 
     @limited
+    async def find_led(self, leader: UserId) -> Sequence[str]:
+        """Return the names of the resources that a user leads."""
+        return await self._find_led(leader)
+
+    @limited
+    async def find_led_slots(
+        self, leader: UserId, slot_ids: Collection[SlotId], ends_after: datetime
+    ) -> frozenset[SlotId]:
+        """Return those of these slots that a user leads and that end after a time.
+
+        They are published, as their campaigns are.
+        """
+        names = await self._find_led(leader)
+        if not names:
+            return frozenset()
+        query = {
+            "_id": {"$in": list(map(ObjectId, slot_ids))},
+            "resource": {"$in": names},
+            "status": SlotStatus.PUBLISHED.value,
+            "campaign.published": {"$ne": False},
+            "end": {"$gt": ends_after},
+        }
+        found = self._slots.find(query, {"_id": 1}, hint="_id_")
+        return frozenset([SlotId(str(slot["_id"])) async for slot in found])
+
+    async def _find_led(self, leader: UserId) -> list[str]:
+        found = self._resources.find({"leader": ObjectId(leader)}, {"_id": 1})
+        return [document["_id"] async for document in found]
+
+    @limited
+    async def remove_leader(self, user_id: UserId) -> None:
+        """Take the slots of all resources from a user who led them."""
+        query = {"leader": ObjectId(user_id)}
+        await self._resources.update_many(query, {"$unset": {"leader": ""}})
+
+    @limited
     async def page(
         self, text: str, kind: ResourceKind | None, first: int, after_key: str | None
     ) -> Page[tuple[str, Resource]]:
@@ -138,8 +177,11 @@ class ResourceRepository:
 
     @limited
     async def update(self, resource: Resource, by: UserId, now: datetime) -> bool:
-        """Change the kind of a resource, with a note. Return False if there is no such resource."""
-        change = {"$set": {"kind": resource.kind.value}}
+        """Change the kind and the leader of a resource, with a note.
+
+        Return False if there is no such resource.
+        """
+        change = _change(resource)
 
         async def write(session: AsyncClientSession) -> bool:
             found = await self._resources.find_one_and_update(
@@ -171,6 +213,8 @@ class ResourceRepository:
             found = await self._resources.find_one_and_delete({"_id": name}, session=session)
             if found is None:
                 return False
+            before = _to_resource(found)
+            found.pop("leader", None)
             others = {"formerNames": name}
             await self._resources.update_many(others, {"$pull": others}, session=session)
             document = {
@@ -180,11 +224,12 @@ class ResourceRepository:
                 "nameKey": name_key(renamed.name),
                 "foldedName": search_key(renamed.name),
                 "kind": renamed.kind.value,
+                **leader_field(renamed),
                 "formerNames": [*found.get("formerNames", ()), name][-MAX_FORMER_NAMES:],
             }
             await self._resources.insert_one(document, session=session)
             await self._slots.update_many({"resource": name, **unfinished}, change, session=session)
-            note = note_resource_change(_to_resource(found), renamed, by, now)
+            note = note_resource_change(before, renamed, by, now)
             await insert_notes(self._database, [note], session)
             return True
 
@@ -238,6 +283,13 @@ class ResourceRepository:
         return found
 
 
+def _change(resource: Resource) -> Document:
+    """Return the update that gives a resource its kind and its leader."""
+    led = leader_field(resource)
+    removed = {} if led else {"$unset": {"leader": ""}}
+    return {"$set": {"kind": resource.kind.value, **led}, **removed}
+
+
 def _renaming(name: str, new_name: str, now: datetime) -> list[Document]:
     """Return the update of slots that replaces a name of a resource."""
     old, new, revision = {"$literal": name}, {"$literal": new_name}, {"$ifNull": ["$revision", 0]}
@@ -271,7 +323,8 @@ def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Documen
 
 def _to_resource(document: Document) -> Resource:
     kind = from_stored(document.get("kind", ResourceKind.OTHER), ResourceKind.OTHER)
-    return Resource(document["_id"], kind)
+    leader = document.get("leader")
+    return Resource(document["_id"], kind, UserId(str(leader)) if leader else None)
 
 
 def _to_meetings(slot: Document) -> Sequence[Meeting]:

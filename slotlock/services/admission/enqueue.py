@@ -253,10 +253,9 @@ async def _preview_refusal(
     services: Services, command: BookSlotCommand
 ) -> CommandResult[BookingRefusal | OnBehalfRefusal] | None:
     """Return why the request would be refused now, since waiting would be in vain."""
-    user_id = command.request.user_id
-    permissions = await check_booking_permissions(services, command.caller, [user_id])
-    if refusal := permissions.refusals.get(user_id):
-        return CommandResult(refusal)
+    permissions = await check_booking_permissions(services, command.caller, command.named_claims)
+    if permissions.refusals:
+        return CommandResult(command.not_permitted(permissions.refusals))
     result = await services.previews.decide(command)
     if result is None or not isinstance(result.outcome, BookingRefusal):
         return None

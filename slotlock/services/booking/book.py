@@ -36,7 +36,7 @@ from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.request_deadline import WaitDeadline
 from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
 from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
-from slotlock.services.booking.permissions import check_booking_permissions
+from slotlock.services.booking.permissions import Claim, check_booking_permissions
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
@@ -104,13 +104,13 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         return (self.request.user_id, self.caller.user_id)
 
     @property
-    def booked_user_ids(self) -> tuple[UserId, ...]:
-        """The users that a place is booked for, by claim."""
-        return (self.request.user_id,)
+    def named_claims(self) -> tuple[Claim, ...]:
+        """The slot of each claim, and the user that the place is for."""
+        return ((self.slot_id, self.request.user_id),)
 
-    def not_permitted(self, refusals: Mapping[UserId, OnBehalfRefusal]) -> BookOutcome:
+    def not_permitted(self, refusals: Mapping[Claim, OnBehalfRefusal]) -> OnBehalfRefusal:
         """Return the outcome if the caller may not book for the user."""
-        return refusals[self.request.user_id]
+        return refusals[self.slot_id, self.request.user_id]
 
     def apply(self, state: LoadedState, now: datetime) -> Decision[BookOutcome]:
         slot = state.slots.get(self.slot_id)
@@ -135,17 +135,17 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
         return tuple(sorted({claim.slot_id for claim in self.claims}))
 
     @property
-    def booked_user_ids(self) -> tuple[UserId, ...]:
-        """The users that a place is booked for, by claim."""
-        return tuple(claim.request.user_id for claim in self.claims)
+    def named_claims(self) -> tuple[Claim, ...]:
+        """The slot of each claim, and the user that the place is for."""
+        return tuple((claim.slot_id, claim.request.user_id) for claim in self.claims)
 
     @property
     def user_ids(self) -> tuple[UserId, ...]:
-        return (*set(self.booked_user_ids), self.caller.user_id)
+        return (*{user_id for _, user_id in self.named_claims}, self.caller.user_id)
 
-    def not_permitted(self, refusals: Mapping[UserId, OnBehalfRefusal]) -> BookAllOutcome:
+    def not_permitted(self, refusals: Mapping[Claim, OnBehalfRefusal]) -> BookAllOutcome:
         """Return the outcome if the caller may not book for one of the users."""
-        return NoneBooked(tuple(map(refusals.get, self.booked_user_ids)))
+        return NoneBooked(tuple(map(refusals.get, self.named_claims)))
 
     @property
     def waitlist_depth(self) -> int:  # type: ignore[override]
@@ -177,13 +177,13 @@ class BookSeriesCommand(SlotCommand[BookSeriesOutcome]):
         return (self.user_id, self.caller.user_id)
 
     @property
-    def booked_user_ids(self) -> tuple[UserId, ...]:
-        """The users that places are booked for."""
-        return (self.user_id,)
+    def named_claims(self) -> tuple[Claim, ...]:
+        """The slot of each claim, and the user that the place is for."""
+        return tuple((claim.slot_id, self.user_id) for claim in self.claims)
 
-    def not_permitted(self, refusals: Mapping[UserId, OnBehalfRefusal]) -> BookSeriesOutcome:
+    def not_permitted(self, refusals: Mapping[Claim, OnBehalfRefusal]) -> BookSeriesOutcome:
         """Return the outcome if the caller may not book for the user."""
-        return refusals[self.user_id]
+        return next(iter(refusals.values()))
 
     def apply(self, state: LoadedState, now: datetime) -> Decision[BookSeriesOutcome]:
         return book_series(state, self.claims, self.mode, now)
@@ -254,7 +254,7 @@ def execute_if_permitted(
     deadline: WaitDeadline,
 ) -> Awaitable[CommandResult[object]]:
     """Execute a booking, unless the caller may not book for one of its users."""
-    if set(command.booked_user_ids) == {command.caller.user_id}:
+    if all(user_id == command.caller.user_id for _, user_id in command.named_claims):
         return execute(services, command, deadline.remaining_s)
     return _execute_for_others(services, command, deadline)
 
@@ -267,7 +267,7 @@ async def _execute_for_others(
     result: CommandResult[object]
     for _ in range(MAX_TEAM_ATTEMPTS):
         permissions = await check_booking_permissions(
-            services, command.caller, command.booked_user_ids
+            services, command.caller, command.named_claims
         )
         if permissions.refusals:
             return CommandResult(command.not_permitted(permissions.refusals))

@@ -99,7 +99,7 @@ async def _ended_result(
     services: Services, rule: BookingRule[Arguments, Outcome], request: BookingChangeRequest
 ) -> CommandResult[object] | None:
     """Return the result for a booking that has ended; None if it is not found."""
-    ended = await find_ended(services, request)
+    ended = await find_ended(services, request, by_leaders=rule.by_leaders)
     if ended is None:
         return None
     booking, slot = ended
@@ -108,13 +108,14 @@ async def _ended_result(
 
 
 async def find_ended(
-    services: Services, request: BookingChangeRequest
+    services: Services, request: BookingChangeRequest, *, by_leaders: bool = False
 ) -> tuple[Booking, SlotState] | None:
-    """Return the ended booking and its slot, if the caller may change the booking."""
+    """Return the ended booking and its slot, if the caller may find the booking."""
     booking = await services.ended_bookings.find(request.booking_id)
     if booking is None or booking.slot_id != request.slot_id:
         return None
-    if not booking.is_managed_by(request.caller):
+    caller = request.caller
+    if not (booking.is_led_by(caller) if by_leaders else booking.is_managed_by(caller)):
         return None
     query = SlotQuery(request.slot_id, services.now(), [request.caller.user_id])
     slot = await services.slots.find(query)

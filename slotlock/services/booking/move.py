@@ -94,6 +94,7 @@ async def _move(
         caller.user_id,
         as_organizer=as_organizer,
         admission=SlotAdmission.DRAW if caller.is_organizer else SlotAdmission.ANY,
+        made_as=booking.made_as if booking.made_by == caller.user_id else None,
     )
     command = MoveBooking(request, target_slot_id, new_booking, key)
     result = await execute(services, command, deadline.remaining_s)

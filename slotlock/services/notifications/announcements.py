@@ -9,6 +9,7 @@ from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.announcements import (
     MAX_AGE,
+    MAX_PER_LEADER,
     MAX_PER_ORGANIZER,
     MAX_PER_SITE,
     RATE_PERIOD,
@@ -21,7 +22,7 @@ from slotlock.domain.notifications.announcements import (
     validate_announcement,
 )
 from slotlock.domain.shared.text import normalize_line
-from slotlock.domain.users.user import MailTopic, UserId
+from slotlock.domain.users.user import Caller, MailTopic, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
@@ -64,7 +65,7 @@ async def _find_unplaced(services: Services, campaign_id: CampaignId | None) -> 
 
 async def send_announcement(
     services: Services,
-    organizer_id: UserId,
+    sender: Caller,
     audience: Audience,
     subject: str,
     text: str,
@@ -78,7 +79,7 @@ async def send_announcement(
     if problems := validate_announcement(subject, text):
         return problems
     key = IdempotencyKey.for_request(
-        organizer_id,
+        sender.user_id,
         f"sendAnnouncement {key_text}",
         audience.slot_id,
         audience.campaign_id,
@@ -93,10 +94,10 @@ async def send_announcement(
         about = await _find_title(services, audience)
         if not isinstance(about, str):
             return about
-        if wait := await _find_limit(services, organizer_id, now):
+        if wait := await _find_limit(services, sender, now):
             return wait
         found = Announcement(
-            key.record_id, key.request_hash, now, organizer_id, audience, about, subject, text
+            key.record_id, key.request_hash, now, sender.user_id, audience, about, subject, text
         )
         if not await services.announcements.insert(found):
             found = await services.announcements.find(key.record_id) or found
@@ -150,11 +151,12 @@ async def _find_title(
 
 
 async def _find_limit(
-    services: Services, organizer_id: UserId, now: datetime
+    services: Services, sender: Caller, now: datetime
 ) -> TooManyAnnouncements | None:
     """Return the limit that one more announcement would exceed."""
     since = now - RATE_PERIOD
-    for by, most in ((organizer_id, MAX_PER_ORGANIZER), (None, MAX_PER_SITE)):
+    own_most = MAX_PER_ORGANIZER if sender.is_organizer else MAX_PER_LEADER
+    for by, most in ((sender.user_id, own_most), (None, MAX_PER_SITE)):
         first = await services.announcements.find_nth_newest(by, since, most)
         if first is not None:
             return TooManyAnnouncements((first - since) // timedelta(milliseconds=1))

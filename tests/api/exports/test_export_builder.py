@@ -28,11 +28,13 @@ from tests.support.clients.exports import (
     child_pids,
     csv_rows,
     download_export,
+    fill_slot,
     insert_many_slots,
     leftover_files,
     load_workbook_bytes,
 )
 from tests.support.polling import eventually, wait_until
+from tests.support.scenarios.led_course import led_course
 
 UNKNOWN_ID = "0" * 24
 
@@ -132,6 +134,24 @@ async def test_an_organizer_who_signs_out_during_an_export_does_not_get_the_file
     os.kill(pid, signal.SIGCONT)
     response = await request
     assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
+    await eventually(lambda: leftover_files(folder) == [], "its files are deleted")
+
+
+async def test_who_stops_leading_a_course_during_an_export_does_not_get_the_file(
+    own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
+) -> None:
+    app, folder = own_app
+    course = await led_course(app, http)
+    leader = course.clients["leader"]
+    fill_slot(app.environment["SLOTLOCK_MONGO_URL"], course.slot_id, 1000)
+    url = f"{leader.url}/exports/slots/{course.slot_id}.xlsx"
+    request = asyncio.create_task(http.get(url, headers=leader.headers))
+    await asyncio.to_thread(wait_until, lambda: builder_pids(app) != [], "the export has started")
+    (pid,) = builder_pids(app)
+    os.kill(pid, signal.SIGSTOP)
+    await course.set_leader("other")
+    os.kill(pid, signal.SIGCONT)
+    assert (await request).status_code == 403
     await eventually(lambda: leftover_files(folder) == [], "its files are deleted")
 
 

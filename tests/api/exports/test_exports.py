@@ -10,10 +10,10 @@ import httpx
 import pytest
 from pypdf import PdfReader
 
-from slotlock.api.exports.columns import ALL_COLUMNS, STATUS
+from slotlock.api.exports.columns import ALL_COLUMNS, STATUS, WAITING_COLUMNS
 from slotlock.api.exports.csv_file import FILE
 from slotlock.api.exports.table_texts import TEXTS, shown_cells
-from slotlock.api.exports.workbook import SUMMARY_SHEET, WAITING_SHEET
+from slotlock.api.exports.workbook import SUMMARY_SHEET
 from slotlock.domain.booking.booking import Attendance, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.export_formats import ExportLanguage
@@ -184,7 +184,7 @@ async def test_lists_for_readers_are_by_class_and_family_name(organizer: Booking
 
 
 def test_every_column_and_every_code_has_a_text_in_each_language() -> None:
-    columns = {each.name for each in (*FILE, *WAITING_SHEET, *SUMMARY_SHEET, *ALL_COLUMNS)}
+    columns = {each.name for each in (*FILE, *WAITING_COLUMNS, *SUMMARY_SHEET, *ALL_COLUMNS)}
     codes = {"WAITING", *(code.name for codes in CODES for code in codes)}
     assert columns | codes <= set(TEXTS)
     assert all({*texts} | {"en"} == {*ExportLanguage} for texts in TEXTS.values())

@@ -20,6 +20,7 @@ from slotlock.domain.booking.booking_outcomes import (
 )
 from slotlock.domain.booking.booking_refusals import (
     AlreadyCheckedIn,
+    BookingNotFound,
     CheckInNotOpen,
     NotConfirmed,
     SlotCancelled,
@@ -97,6 +98,16 @@ def test_without_a_name_it_is_the_meeting_of_now(
     else:
         assert isinstance(did_not_come, NoShowMarked)
         assert did_not_come.meeting == MEETINGS[missed]
+
+
+def test_only_organizers_and_leaders_of_the_slot_record_the_attendance() -> None:
+    state, request = booked_course()
+    member = replace(request.caller, role=Role.MEMBER)
+    for leads, found in ((), False), (("elsewhere",), False), ((state.id,), True):
+        leader = replace(request, caller=replace(member, leads=frozenset(leads)))
+        for rule in (check_in, undo_check_in, mark_no_show, undo_no_show):
+            _, outcome = decide(rule, state, leader, NOW)
+            assert isinstance(outcome, BookingNotFound) is not found, rule.name
 
 
 def test_each_meeting_has_an_attendance_of_its_own() -> None:

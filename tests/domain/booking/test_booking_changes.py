@@ -5,7 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.booking.booking import Booking, BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingAction,
+    BookingLimit,
+    BookingStatus,
+    MadeAs,
+    SlotId,
+)
 from slotlock.domain.booking.booking_outcomes import (
     BookingCancelled,
     BookingConfirmed,
@@ -49,6 +56,33 @@ ORGANIZERS = (Role.ORGANIZER, Role.ADMIN)
 def held(hold_minutes: int = 5) -> tuple[SlotState, Booking]:
     """Return a slot that is full with Ada's hold."""
     return book_place(build_slot(hold_minutes=hold_minutes), booking_request("ada", hold=True))
+
+
+@pytest.mark.parametrize(
+    ("made_as", "name", "relation", "manages"),
+    [
+        (None, "ben", {}, True),  # a teammate
+        (MadeAs.LEADER, "ben", {}, False),
+        (MadeAs.LEADER, "ben", {"leads": {"slot"}}, True),
+        (MadeAs.LEADER, "cleo", {"leads": {"slot"}}, False),
+        (MadeAs.GUARDIAN, "ben", {}, False),
+        (MadeAs.GUARDIAN, "ben", {"leads": {"slot"}}, False),
+        (MadeAs.GUARDIAN, "ben", {"acts_for": {"ada"}}, True),
+        (None, "cleo", {"acts_for": {"ada"}}, True),
+        (None, "cleo", {"acts_for": {"dana"}}, False),
+        (MadeAs.LEADER, "ada", {}, True),
+    ],
+)
+def test_the_booker_manages_a_booking_while_they_are_what_they_made_it_as(
+    made_as: MadeAs | None, name: str, relation: dict[str, set[str]], manages: bool
+) -> None:
+    request = replace(booking_request("ada"), requested_by=UserId("ben"), made_as=made_as)
+    state, booking = book_place(build_slot(id=SlotId("slot")), request)
+    known = {key: frozenset(ids) for key, ids in relation.items()}
+    change = change_request(booking, name)
+    change = replace(change, caller=replace(change.caller, **known))  # type: ignore[arg-type]
+    _, outcome = decide(cancel, state, change, NOW)
+    assert isinstance(outcome, BookingCancelled if manages else BookingNotFound)
 
 
 def test_a_confirmed_hold_does_not_expire() -> None:

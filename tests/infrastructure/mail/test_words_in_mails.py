@@ -154,7 +154,7 @@ async def insert_every_kind(
     monkeypatch.setattr("slotlock.services.notifications.mailer.LOADERS", loaders)
     await services.outbox.insert(mails, now)
     sent = await send_announcement(
-        services, organizer.user_id, Audience(slot_id, None), "Pool", "Towels", "key"
+        services, organizer, Audience(slot_id, None), "Pool", "Towels", "key"
     )
     assert sent == AnnouncementSent(1)
     services.sends_mail = True

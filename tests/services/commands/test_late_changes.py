@@ -30,6 +30,7 @@ from slotlock.domain.campaigns.campaign import (
 )
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.resources.resource import Resource, ResourceKind, ResourceNotFound
+from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.series import OnConflict, SeriesCreated, SeriesScope
 from slotlock.domain.slots.series_dates import DatesRemoved
@@ -324,16 +325,20 @@ CHANGES: dict[str, Prepare] = {
     ),
     "new resource": on(
         new_room,
-        lambda store, name: resources.create(store.services, name, ROOM, ORGANIZER.user_id),
+        lambda store, name: resources.create(
+            store.services, Resource(name, ROOM), ORGANIZER.user_id
+        ),
     ),
     "resource": on(
         room,
-        lambda store, name: resources.update(store.services, name, None, ROOM, ORGANIZER.user_id),
+        lambda store, name: resources.update(
+            store.services, name, None, ROOM, UNCHANGED, ORGANIZER.user_id
+        ),
     ),
     "renamed resource": on(
         room,
         lambda store, name: resources.update(
-            store.services, name, f"new {name}", None, ORGANIZER.user_id
+            store.services, name, f"new {name}", None, UNCHANGED, ORGANIZER.user_id
         ),
     ),
     "deletion of a resource": on(

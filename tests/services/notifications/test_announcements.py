@@ -1,6 +1,7 @@
 """An announcement goes once to all who have a place and want it, and only when it is new."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -22,7 +23,7 @@ from slotlock.domain.notifications.announcements import (
 from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.users.user import MailTopic, UserId
+from slotlock.domain.users.user import Caller, MailTopic, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.outbox.announcement_repository import AnnouncementRepository
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
@@ -41,11 +42,11 @@ async def announce(
     key: str = "key",
     subject: str = "Pool",
     text: str = TEXT,
-    by: UserId | None = None,
+    by: Caller | None = None,
 ) -> AnnouncementOutcome:
     """Send an announcement."""
-    organizer_id = by or scene.organizer.user_id
-    return await send_announcement(scene.services, organizer_id, audience, subject, text, key)
+    sender = by or scene.organizer
+    return await send_announcement(scene.services, sender, audience, subject, text, key)
 
 
 async def busy_slot(scene: MailScene) -> SlotId:
@@ -171,7 +172,7 @@ async def test_an_hour_has_a_limited_number_of_announcements(
     wait = (RATE_PERIOD - timedelta(seconds=MAX_PER_ORGANIZER)) // timedelta(milliseconds=1)
     assert await announce(scene, audience, "more") == TooManyAnnouncements(wait)
     assert await announce(scene, audience, "0") == AnnouncementSent(0)  # a repeated one is free
-    other = scene.members[0].user_id
+    other = replace(scene.members[0], role=Role.ORGANIZER)
     assert await announce(scene, audience, "more", by=other) == AnnouncementSent(0)
     found = AnnouncementRepository.find_nth_newest
 
@@ -186,6 +187,13 @@ async def test_an_hour_has_a_limited_number_of_announcements(
     assert isinstance(limited, TooManyAnnouncements)
     scene.clock.advance(RATE_PERIOD)
     assert await announce(scene, audience, "more") == AnnouncementSent(0)
+
+
+async def test_a_leader_writes_five_times_within_an_hour(scene: MailScene) -> None:
+    audience, leader = Audience(await scene.insert_slot(), None), scene.members[0]
+    sent = [await announce(scene, audience, str(n), by=leader) for n in range(6)]
+    assert sent[:5] == [AnnouncementSent(0)] * 5
+    assert isinstance(sent[5], TooManyAnnouncements)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
+from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.account_admin_rules import LastAdmin
 from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserId
@@ -105,6 +106,14 @@ def test_which_mails_a_user_wants_and_what_waits_to_be_sent_is_erased(
     assert {"refusedTopics", "locale"} & stored.keys() == set()
     assert pair.database["outbox"].find_one({"user": user}) is None
     assert run(services.users.set_preferences(member.user_id, "de", refused)) is None
+
+
+def test_an_erased_user_leads_no_slots(pair: ServicePair, member: Caller) -> None:
+    resources, run = pair.services[0].resources, pair.runner.run
+    led = Resource(f"Berg {member.user_id}", ResourceKind.STAFF, member.user_id)
+    run(resources.insert(led))
+    run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    assert run(resources.find_led(member.user_id)) == []
 
 
 def test_no_ticket_of_an_erased_user_is_found(pair: ServicePair, member: Caller) -> None:

@@ -106,6 +106,16 @@ def insert_many_slots(
         slots.insert_many([{**slot, "_id": ObjectId()} for _ in range(slot_count)])
 
 
+def fill_slot(mongo_url: str, slot_id: str, count: int) -> None:
+    """Give a slot this many bookings of unknown users."""
+    now = datetime.now(UTC)
+    bookings = [{"id": ObjectId(), "user": ObjectId(), "at": now} for _ in range(count)]
+    with closing(MongoClient[Json](mongo_url)) as client:
+        slots = client.get_default_database()["slots"]
+        filled = {"bookings": bookings, "capacity": count, "remaining": 0}
+        slots.update_one({"_id": ObjectId(slot_id[-24:])}, {"$set": filled})
+
+
 def child_pids(app: AppProcess) -> list[int]:
     """Return the ids of the child processes of an app."""
     listed = Path(f"/proc/{app.process.pid}/task/{app.process.pid}/children").read_text()

@@ -358,6 +358,13 @@ async def run_campaign_queries(repositories: Repositories) -> None:
         assert await repositories.resources.count(text, kind, 10) == 1
         assert (await repositories.resources.page(text, kind, 10, None)).items
     assert await repositories.resources.rename("Room 5", Resource("Room 6"), ADA, now)
+    led = Resource("Room 6", ResourceKind.STAFF, ADA)
+    assert await repositories.resources.update(led, ADA, now)
+    assert await repositories.resources.find_led(ADA) == ["Room 6"]
+    assert await repositories.resources.find_led_slots(ADA, [added[0].id], now)
+    led_by_ada = SlotFilter(led_by=ADA, led_resources=("Room 6",), include_past=True)
+    await slots.page(led_by_ada, SlotOrder.START_ASC, 10, None, now, NOTHING, ADA)
+    await repositories.resources.remove_leader(ADA)
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):
         for page in time_pages(now):

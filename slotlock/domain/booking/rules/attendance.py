@@ -59,7 +59,7 @@ def _not_confirmed(booking: Booking) -> NotConfirmed:
     return NotConfirmed(booking.slot_id, booking)
 
 
-@booking_rule("checkIn", if_ended=_not_confirmed)
+@booking_rule("checkIn", if_ended=_not_confirmed, by_leaders=True)
 def check_in(
     state: SlotState,
     _users: UserContexts,
@@ -94,7 +94,7 @@ def check_in(
     return accept(outcome, state.with_changed_booking(changed))
 
 
-@booking_rule("undoCheckIn", if_ended=_not_confirmed)
+@booking_rule("undoCheckIn", if_ended=_not_confirmed, by_leaders=True)
 def undo_check_in(
     state: SlotState,
     _users: UserContexts,
@@ -118,7 +118,7 @@ def undo_check_in(
     return accept(outcome, state.with_changed_booking(changed))
 
 
-@booking_rule("markNoShow", if_ended=_not_confirmed)
+@booking_rule("markNoShow", if_ended=_not_confirmed, by_leaders=True)
 def mark_no_show(
     state: SlotState,
     _users: UserContexts,
@@ -149,7 +149,7 @@ def mark_no_show(
     return accept(outcome, state.with_changed_booking(changed))
 
 
-@booking_rule("undoNoShow", if_ended=_not_confirmed)
+@booking_rule("undoNoShow", if_ended=_not_confirmed, by_leaders=True)
 def undo_no_show(
     state: SlotState,
     _users: UserContexts,
@@ -176,7 +176,7 @@ def undo_no_show(
 def _find_confirmed(state: SlotState, request: BookingChangeRequest) -> Booking | AttendanceRefusal:
     loaded = (*state.bookings, *state.change.ended)
     booking = next((each for each in loaded if each.id == request.booking_id), None)
-    if booking is None or not request.caller.is_organizer:
+    if booking is None or not booking.is_led_by(request.caller):
         return BookingNotFound(state.id, request.booking_id)
     if state.slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(state.id)

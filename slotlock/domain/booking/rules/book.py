@@ -12,6 +12,7 @@ from slotlock.domain.booking.booking import (
     BookingLimit,
     BookingStatus,
     HistoryEntry,
+    MadeAs,
     SlotId,
 )
 from slotlock.domain.booking.booking_outcomes import AllBooked, Booked, NoneBooked, SeriesBooked
@@ -69,6 +70,7 @@ class BookingRequest:
     as_organizer: bool = False
     admission: SlotAdmission = SlotAdmission.ANY
     is_drawn: bool = False
+    made_as: MadeAs | None = None
 
 
 @value_object
@@ -91,7 +93,14 @@ def book(
         return refuse(refusal)
     entry = _created_entry(state, users, request, now)
     groups = users.groups_for(state.slot, request.user_id)
-    booking = Booking(request.booking_id, state.id, request.user_id, (entry,), groups=groups)
+    booking = Booking(
+        request.booking_id,
+        state.id,
+        request.user_id,
+        (entry,),
+        groups=groups,
+        made_as=request.made_as,
+    )
     after = state.with_booking(booking)
     # An organizer may book for a user who still waits.
     if state.waitlist and (waiting := state.waitlist_entry_of(request.user_id)):

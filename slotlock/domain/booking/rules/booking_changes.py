@@ -202,6 +202,7 @@ def _moved(
         ),
         moved_from=BookingRef(old.slot_id, old.id),
         groups=booked.groups,
+        made_as=booked.made_as,
     )
 
 

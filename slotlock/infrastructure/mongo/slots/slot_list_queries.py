@@ -70,6 +70,8 @@ def _facts_query(slot_filter: SlotFilter, now: datetime) -> Document:
         # The place of an expired hold is free, unless a user waits for it.
         expired = {"nextDeadline": {"$lte": now}, "waitlist.0": {"$exists": False}}
         query["$or"] = [{"remaining": {"$gt": 0}}, expired]
+    if slot_filter.led_by is not None:
+        query["resource"] = {"$in": list(slot_filter.led_resources)}
     if slot_filter.text is not None:
         query |= search_query(slot_filter.text)
     if excluded := [*_unbookable(slot_filter, now), *_without_meeting(slot_filter)]:

@@ -16,6 +16,7 @@ from slotlock.domain.booking.booking import (
     BookingRef,
     BookingStatus,
     HistoryEntry,
+    MadeAs,
     SlotId,
     WaitlistEntry,
     WaitlistEntryId,
@@ -137,7 +138,9 @@ def booking(slot_id: SlotId) -> Booking:
         HistoryEntry(NOW, None, BookingAction.CONFIRMED, BookingStatus.CONFIRMED),
     )
     ref = BookingRef(slot_id, BookingId("2" * 24))
-    return Booking(BookingId("1" * 24), slot_id, ADA, history, NOW, ref, ref, ("class:5a",))
+    groups, made_as = ("class:5a",), MadeAs.LEADER
+    booking_id = BookingId("1" * 24)
+    return Booking(booking_id, slot_id, ADA, history, NOW, ref, ref, groups, made_as=made_as)
 
 
 def records() -> dict[str, IdempotencyRecord]:

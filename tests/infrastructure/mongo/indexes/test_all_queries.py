@@ -32,7 +32,7 @@ NOT_YET_CALLED = {
     "IdempotencyRecords": "find_many",
     "IndexBuilder": "create_on_empty",
     "InvitationRepository": "save_reset",
-    "ResourceRepository": "delete find_all find_busy find_names update",
+    "ResourceRepository": "delete find_all find_busy find_names",
     "SlotRepository": "find find_each_for_update find_series_version find_versions",
     # A lost token is rare enough for a scan.
     "SlotChangesReader": "find_changed_since open_stream",

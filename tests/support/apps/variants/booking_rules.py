@@ -15,6 +15,8 @@ from slotlock.domain.booking.decision import Decision, accept
 from slotlock.domain.booking.rules import book, promotion
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.users.user import Caller
+from slotlock.services.booking import permissions
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.workers import hold_sweeper
@@ -46,6 +48,20 @@ def _unchanged_slot(slot: SlotState, *_: Any) -> SlotState:
 def ignore_booking_owner() -> None:
     """Let every user change a booking whose id they know (D5)."""
     Booking.is_managed_by = _return_true  # type: ignore[method-assign,assignment]
+
+
+async def _lead_all(_: Any, caller: Caller, slot_ids: Any) -> Caller:
+    return replace(caller, leads=frozenset(slot_ids))
+
+
+def lead_every_slot() -> None:
+    """Let every user lead each slot that they name."""
+    replace_everywhere(permissions.with_led_slots, _lead_all)
+
+
+def record_attendance_everywhere() -> None:
+    """Let a leader of some slot record the attendance of each booking."""
+    Booking.is_led_by = _return_true  # type: ignore[method-assign,assignment]
 
 
 def ignore_hold_expiry() -> None:
@@ -145,6 +161,8 @@ def offer_without_holding() -> None:
 
 GUARDS = {
     "owner-of-booking": ignore_booking_owner,
+    "led-slots": lead_every_slot,
+    "attendance-of-own-slots": record_attendance_everywhere,
     "hold-expiry": ignore_hold_expiry,
     "sweeper": disable_sweeper,
     "full-sweep": sweep_one_hold_a_second,

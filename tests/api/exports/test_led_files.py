@@ -1,0 +1,105 @@
+"""The files and calendars of a course, as those get them who lead it, and nobody else."""
+
+import secrets
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.exports import (
+    CREATE_LINK,
+    create_export_link,
+    csv_rows,
+    get_checked,
+    load_workbook_bytes,
+    set_name_and_groups,
+)
+from tests.support.scenarios.led_course import KINDS, LedCourse, led_course
+
+CREATE_FEED = "mutation { createCalendarFeed { url } }"
+RESOURCE = "query($slot: ID!) { slot(id: $slot) { resources { id } } }"
+
+
+async def is_granted(client: BookingClient, path: str, method: str = "GET", **sent: Any) -> bool:
+    """Return whether a request is not refused for its sender."""
+    response = await client.http.request(method, f"{client.url}/{path}", **sent)
+    assert response.status_code in (200, 400, 403, 404), response.text
+    return response.status_code in (200, 400)
+
+
+async def granted(course: LedCourse) -> dict[str, set[str]]:
+    """Return the kinds of users that get each file and each other thing."""
+    slot, csv = course.slot_id, f"exports/slots/{course.slot_id}.csv"
+    resource = await course.clients["self"].execute(RESOURCE, slot=slot)
+    calendar = f"resources/{resource['resources'][0]['id']}.ics"
+    found: dict[str, set[str]] = {name: set() for name in ("files", "link", "calendar", "camera")}
+    for kind, client in course.clients.items():
+        feed = (await client.execute(CREATE_FEED))["url"].removesuffix(".ics").lstrip("/")
+        link = await client.send(CREATE_LINK, id=slot, format="PDF")
+        octets = {**client.headers, "Content-Type": "application/octet-stream"}
+        for name, is_found in (
+            (
+                "files",
+                await is_granted(client, csv, headers=client.headers),
+            ),
+            ("link", "errors" not in link),
+            ("calendar", await is_granted(client, f"{feed}/{calendar}")),
+            # An empty frame is none, which who may send one learns.
+            ("camera", await is_granted(client, "check-in/frames", "POST", headers=octets)),
+        ):
+            found[name] |= {kind} if is_found else set()
+    return found
+
+
+async def test_leaders_get_the_files_and_the_calendar_of_their_own_course_only(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    course = await led_course(app, http)
+    of_course = {"leader", "organizer"}
+    assert await granted(course) == {
+        "files": of_course,
+        "link": of_course,
+        "calendar": of_course,
+        "camera": {*of_course, "other"},
+    }
+    assert len(KINDS) == len(course.clients)
+    leader = course.clients["leader"]
+    for path in ("slots/slot_" + "0" * 24 + ".csv", "campaigns/campaign_" + "0" * 24 + ".csv", "x"):
+        response = await get_checked(leader, f"exports/{path}")
+        assert response.status_code == 403, path
+
+
+@pytest.mark.parametrize("language", ["", "?language=de"])
+async def test_the_files_of_a_leader_have_no_address_and_no_booker(
+    app: AppProcess, http: httpx.AsyncClient, language: str
+) -> None:
+    course = await led_course(app, http)
+    url, tag = app.environment["SLOTLOCK_MONGO_URL"], secrets.token_hex(4)
+    for kind in ("self", "member", "organizer"):
+        await set_name_and_groups(url, course.clients[kind], f"{kind} {tag}", "5a")
+    leader, organizer = course.clients["leader"], course.clients["organizer"]
+    await organizer.leave(course.slot_id, course.user_ids["member"])
+    await organizer.join(course.slot_id, course.user_ids["member"])  # put on the list by Olga
+    for client, sees_all in ((leader, False), (organizer, True)):
+        csv = (await get_checked(client, f"exports/slots/{course.slot_id}.csv{language}")).content
+        xlsx = (await get_checked(client, f"exports/slots/{course.slot_id}.xlsx{language}")).content
+        sheets = load_workbook_bytes(xlsx).worksheets
+        texts = [str(cell.value) for sheet in sheets for row in sheet.rows for cell in row]
+        for shown in (csv.decode(), "\n".join(texts)):
+            assert f"self {tag}" in shown
+            assert f"member {tag}" in shown
+            assert ("@" in shown) is (f"organizer {tag}" in shown) is sees_all
+        hidden = {"email", "created_by"} if not language else {"E-Mail oder Benutzername"}
+        assert hidden.isdisjoint(csv_rows(csv)[0]) is not sees_all
+
+
+async def test_a_link_ends_with_the_lead(app: AppProcess, http: httpx.AsyncClient) -> None:
+    course = await led_course(app, http)
+    leader = course.clients["leader"]
+    path = await create_export_link(leader, course.slot_id)
+    assert (await http.get(leader.url + path)).status_code == 200
+    await course.set_leader("other")
+    refused = await http.get(leader.url + path)
+    assert (refused.status_code, "lead the slot" in refused.text) == (403, True)

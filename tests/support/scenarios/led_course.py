@@ -1,0 +1,72 @@
+"""A course with a leader, and everybody who may want something of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.client import Json, hours_from_now
+
+CREATE_LED = """mutation($name: String!, $leader: ID, $kind: ResourceKind! = STAFF) {
+  createResource(input: {name: $name, kind: $kind, leaderId: $leader}) {
+    __typename ... on Resource { id name leader { id } } ... on Refusal { code }
+    ... on InvalidInput { fields { field code } }
+  }
+}"""
+SET_LEADER = """mutation($id: ID!, $leader: ID) {
+  updateResource(input: {resourceId: $id, leaderId: $leader}) {
+    __typename ... on Resource { name leader { id } } ... on Refusal { code }
+    ... on InvalidInput { fields { field code } }
+  }
+}"""
+KINDS = ("self", "teammate", "leader", "other", "former", "member", "organizer")
+
+
+@dataclass
+class LedCourse:
+    """A full course, somebody who waits for it, another course, and a client of each kind.
+
+    `former` led the course before `leader`, and `other` leads the other course.
+    """
+
+    clients: dict[str, BookingClient]
+    slot_id: str
+    booking_id: str
+    other_slot_id: str
+    other_booking_id: str
+    resource_id: str
+    user_ids: dict[str, str]
+
+    async def set_leader(self, kind: str | None) -> Json:
+        """Give the course to somebody, or to nobody."""
+        changed: Json = await self.clients["organizer"].execute(
+            SET_LEADER, id=self.resource_id, leader=kind and self.user_ids[kind]
+        )
+        return changed
+
+
+async def led_course(app: AppProcess, http: httpx.AsyncClient, name: str = "Berg") -> LedCourse:
+    """Create the course, which begins in an hour, and its clients."""
+    members, organizer = create_booking_clients(http, len(KINDS) - 1, app)
+    clients = dict(zip(KINDS, [*members, organizer], strict=True))
+    user_ids = {kind: await client.fetch_user_id() for kind, client in clients.items()}
+    await clients["self"].create_team_with(clients["teammate"])
+
+    async def add_course(leader: str, first: str) -> tuple[str, str, str]:
+        resource_name = f"{name} {user_ids[leader][-8:]}"
+        made = await organizer.execute(CREATE_LED, name=resource_name, leader=user_ids[leader])
+        times: dict[str, Any] = {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
+        slot_id = await organizer.add_slot(resource=resource_name, **times)
+        booked = await clients[first].book_slot(slot_id)
+        return made["id"], slot_id, booked["booking"]["id"]
+
+    resource_id, slot_id, booking_id = await add_course("former", "self")
+    _, other_slot_id, other_booking_id = await add_course("other", "self")
+    assert (await clients["member"].join(slot_id))["__typename"] == "WaitlistJoined"
+    course = LedCourse(
+        clients, slot_id, booking_id, other_slot_id, other_booking_id, resource_id, user_ids
+    )
+    assert (await course.set_leader("leader"))["leader"] == {"id": user_ids["leader"]}
+    return course
