@@ -128,6 +128,8 @@ async def invite(
 ) -> AsyncIterator[PasswordInvitation]:
     """Invite all users of these roles who have no password, in the order of their login names.
 
+    `group` restricts them to a group, or to several, as `5a, 5b`.
+
     With `by_mail`, those with an address get their token in a mail, and only there, unless they
     got one within a day. New invitations replace earlier ones. `caller` is None for the command
     line. Users are loaded and written in batches, so memory use does not depend on their number.

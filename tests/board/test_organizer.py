@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -309,7 +310,7 @@ async def test_a_form_sends_each_field_of_a_course_and_then_only_those_that_chan
         "draft": False,
         "allowPast": False,
     }
-    await page.get_by_role("link", name="Chess club").click()
+    await page.get_by_role("link", name="Chess club", exact=True).click()
     await page.get_by_role("link", name="Change", exact=True).click()
     sent = await sent_input(page, "updateSlot", "Save")
     unchanged = {"slotId": shown_id(page), "scope": "THIS", "allowPast": False}
@@ -368,11 +369,13 @@ async def test_a_week_of_a_course_is_one_row_and_the_next_course_begins_with_it(
     await enter(page, {"form": "course", "first": "2031-03-03", "last": "2031-03-07"})
     week = page.get_by_role("group", name="Every week")
     await week.get_by_label("Starts").fill("09:00")
+    await expect(week.get_by_label("Ends")).to_have_value("10:30")  # it takes as long as before
     await week.get_by_role("button", name="Add a day of the week").click()
     # A new row has the times of the one above.
     await expect(week.get_by_label("Day").last).to_have_value("TUESDAY")
     await expect(week.get_by_label("Starts").last).to_have_value("09:00")
     await week.get_by_role("button", name="Remove Every week 2").click()
+    await expect(week.get_by_label("Day")).to_have_count(1)
     await week.get_by_label("Day").select_option(label="Monday to Friday")
     first = await sent_input(page, "createSlot", "Create, then another one")
     days = [each["weekday"] for each in first["timetable"]["weekly"]]
@@ -380,8 +383,13 @@ async def test_a_week_of_a_course_is_one_row_and_the_next_course_begins_with_it(
     await shown(page, "Robots is created.").wait_for()
     await expect(page.locator("[name=title]")).to_be_focused()
     await page.fill("[name=title]", "Kites")
+    await page.fill("[name=resourcesText]", "Work shop 3")
+    await page.get_by_role("button", name="Create the course").click()
+    await shown(page, "There is a similar name.").wait_for()
+    await page.fill("[name=resourcesText]", "Hall 77")  # created with the course
     second = await sent_input(page, "createSlot", "Create the course")
-    assert second == {**first, "title": "Kites", "resourceIds": []}
+    assert len({*first.pop("resourceIds"), *second.pop("resourceIds")}) == 3
+    assert second == {**first, "title": "Kites"}
     await page.get_by_role("link", name="Kites").wait_for()
     await page.get_by_role("link", name="Robots").click()
     await shown(page, "Workshop 3 · Ms Frank").wait_for()
@@ -430,12 +438,25 @@ async def test_a_form_that_is_opened_again_changes_only_what_was_typed_in_it(boa
 
 
 async def test_a_duplicate_of_a_course_has_its_values_and_meetings(board: Board) -> None:
-    week = [{"weekday": "FRIDAY", "startTime": "15:00", "endTime": "16:00"}]
+    times = {"startTime": "15:00", "endTime": "16:00"}
+    week = [
+        {"weekday": day, **times}
+        for day in ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY"]
+    ]
+    saturday = {"startTime": "2031-03-15T09:00:00.000Z", "endTime": "2031-03-15T11:00:00.000Z"}
+    timetable = {
+        "first": "2031-03-03",
+        "last": "2031-03-14",
+        "weekly": week,
+        "holidays": ["2031-03-12"],
+        "holidayListId": None,
+        "extra": [saturday],
+    }
     course = await board.course(
         startTime=None,
         endTime=None,
         timeZone="Europe/Berlin",
-        timetable={"first": "2031-03-03", "last": "2031-03-14", "weekly": week},
+        timetable=timetable,
         capacity=9,
         description="Bring a board.",
     )
@@ -446,8 +467,44 @@ async def test_a_duplicate_of_a_course_has_its_values_and_meetings(board: Board)
     await page.get_by_role("link", name="Chess II").wait_for()
     facts = ("title", "capacity", "description", "location", "draft")
     assert [created[name] for name in facts] == ["Chess II", 9, "Bring a board.", "Room 1", True]
-    starts = [each["startTime"][:16] for each in created["timetable"]["extra"]]
-    assert starts == ["2031-03-07T14:00", "2031-03-14T14:00"]
+    assert created["timetable"] == timetable  # each day of the week once, and not each meeting
+    await page.goto(f"/board#/course/{course.slot_id}/edit")
+    await expect(page.locator("[name=title]")).to_have_value("Chess")
+    rows = page.locator("fieldset.rows .row")
+    await expect(rows).to_have_count(3)  # the days of the week, a holiday, a further meeting
+    await expect(rows.first.locator("select")).to_have_value("workdays")
+    await page.fill("[name=title]", "Go")
+    assert "timetable" not in await sent_input(page, "updateSlot", "Save")
+    await page.get_by_role("heading", name="Go").wait_for()
+    await page.goto(f"/board#/course/{course.slot_id}/edit")
+    await rows.first.get_by_label("Ends").fill("17:00")
+    sent = await sent_input(page, "updateSlot", "Save")
+    longer = [{**each, "endTime": "17:00"} for each in week]
+    assert sent["timetable"] == {**timetable, "weekly": longer}
+
+
+# A holiday more often than a meeting, and a Monday on which only one of two rows meets.
+@pytest.mark.parametrize(
+    ("days", "holidays", "extra", "count"),
+    [(("MONDAY", "FRIDAY"), (10, 14, 17, 21, 28), (), 4), (("MONDAY",), (24, 31), (3, 17), 5)],
+)
+async def test_meetings_that_follow_no_week_are_rows_of_their_own(
+    board: Board, days: Sequence[str], holidays: Sequence[int], extra: Sequence[int], count: int
+) -> None:
+    timetable = {
+        "first": "2031-03-03",
+        "last": "2031-03-31",
+        "weekly": [{"weekday": each, "startTime": "15:00", "endTime": "16:00"} for each in days],
+        "holidays": [f"2031-03-{day:02}" for day in holidays],
+        "extra": [
+            {"startTime": f"2031-03-{day:02}T17:00:00Z", "endTime": f"2031-03-{day:02}T18:00:00Z"}
+            for day in extra
+        ],
+    }
+    course = await board.course(startTime=None, endTime=None, timetable=timetable)
+    page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await expect(page.locator("fieldset.rows .row")).to_have_count(count)
+    await page.get_by_role("group", name="Meetings", exact=True).wait_for()
 
 
 async def test_fewer_places_than_are_taken_are_refused_at_their_field(board: Board) -> None:

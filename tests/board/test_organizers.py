@@ -243,7 +243,7 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
     await shown(page, "First or last name missing: Line 5").wait_for()
     await page.get_by_role("button", name="Import 4 people").click()
     await page.get_by_role("link", name="Invitations").click()
-    await page.get_by_label("Only this group").fill(f"9c{tag}")
+    await page.get_by_label("Only these groups").fill(f"9c{tag}")
     await page.get_by_role("button", name="Create the links").click()
     for _ in range(2):
         async with page.expect_download() as saved:
@@ -266,6 +266,15 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
         async with page.expect_response(lambda it: asks_for(it.request, "campaignReadiness")):
             await page.goto(f"{board.app.url}/board#/plan/{campaign_id}")
         await expect(reminder).to_have_count(count)
+        if not count:
+            continue
+        # The remedies are for those who may book, and for nobody else.
+        await reminder.click()
+        await expect(page.get_by_label("Only these groups")).to_have_value(f"9c{tag}")
+        await page.go_back()
+        await page.get_by_role("link", name="See who").click()
+        await expect(page.locator(".list li strong")).to_have_count(4)
+        await expect(page.get_by_label("Group")).to_have_value(f"9c{tag}")
     # Lists have the order and the names of sheets.
     slot_id = await board.organizer.add_slot(campaignId=campaign_id, capacity=4, **soon())
     listed = ["Adler, Zoe", "Becker, Björn", "Groß", "Zander, Ada"]
@@ -278,7 +287,13 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
     ]
     await page.goto(f"{board.app.url}/board#/monitor/{campaign_id}")
     await page.get_by_role("button", name="See names").click()
-    await expect(page.locator("[data-key=none] li > a:first-child")).to_have_text(listed)
+    unplaced = page.locator("[data-key=none] li > a:first-child")
+    await expect(unplaced).to_have_text(listed)
+    # The names stay while somebody gives them places.
+    await page.get_by_role("link", name="Give a place").first.click()
+    await page.get_by_label("Course").wait_for()
+    await page.get_by_role("link", name="Without a place").click()
+    await expect(unplaced).to_have_text(listed)
     for link in reversed(links):
         await board.organizer.book_slot(slot_id, userId=link.rpartition("/")[2])
     await page.goto(f"{board.app.url}/board#/course/{slot_id}")
@@ -289,6 +304,8 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
     await page.goto(f"{board.app.url}/board#/monitor/{campaign_id}")
     await page.get_by_text(re.compile(" canceled ")).first.wait_for()
     await expect(page.get_by_text("took the place in")).to_have_count(0)
+    # Each act of the office is a line: a place that an organizer booked for a member, too.
+    await expect(page.get_by_text(re.compile(" gave .+ a place in "))).to_have_count(4)
 
 
 async def test_an_admin_takes_an_account_over_and_cancels_its_places(board: Board) -> None:

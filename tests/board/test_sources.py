@@ -11,12 +11,16 @@ from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
 from slotlock.api.board.documents import BOARD_DIR
 from slotlock.api.board.endpoint import ALONE, FOR_ORGANIZERS, START, board_files, is_module
 from slotlock.api.board.modules import merged_modules
+from slotlock.domain.notifications.outbox import UNDELIVERABLE
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import TableProblem
+from slotlock.domain.users.import_file import UserFile, parse_user_file
 from slotlock.domain.users.import_problems import ImportProblem
+from slotlock.domain.users.user import MailTopic
 from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.limits.complexity import exceeded_limit
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.services.notifications.booking_mails import OVER, OVERTAKEN
 from tests.support.board.sources import (
     CODES,
     LANGUAGES,
@@ -149,6 +153,28 @@ def test_every_problem_of_a_field_has_a_text_that_names_only_its_values(language
         text = LANGUAGES[language].get(f"problem.{code.name}")
         assert text is not None, code
         assert placeholders(text) - placeholders(code.value) - {"site"} == set(), code
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_reason_of_slotlock_why_a_mail_is_not_sent_has_a_text(language: str) -> None:
+    sources = [
+        path.read_text() for path in (BOARD_DIR.parent / "services/notifications").glob("*.py")
+    ]
+    given = re.findall(r'SUPPRESSED, f?"([^"]+)"', "".join(sources))
+    refusals = {f"the user refuses {topic.value}" for topic in MailTopic}
+    reasons = {UNDELIVERABLE, OVER, OVERTAKEN, *refusals, *given} - {
+        "the user refuses {topic.value}",
+        *("the webhook was deleted", "the webhook is disabled"),
+    }
+    assert len(reasons) == 9
+    assert {f"mail.note.{each}" for each in reasons} - LANGUAGES[language].keys() == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_sample_of_a_file_is_one_that_an_import_reads(language: str) -> None:
+    sample = LANGUAGES[language]["people.importSample"]
+    read = parse_user_file(str(sample).encode())
+    assert isinstance(read, UserFile)
 
 
 def test_every_operation_reads_what_the_text_of_a_problem_needs() -> None:

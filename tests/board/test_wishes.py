@@ -324,6 +324,10 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await organizing.get_by_role("group", name="Publish the result").wait_for()
     await press(organizing, "Publish the result")
     await shown(organizing, "All places are booked").wait_for()
+    # The log has a line for the draw, and none for each place that it gave.
+    await organizing.goto(f"/board#/monitor/{course.campaign_id}")
+    await shown(organizing, "published the draw").wait_for()
+    await expect(organizing.locator("[data-key=log]")).not_to_contain_text("a place in")
     await page.reload()
     await shown(page, "You have a place, from round 1.").wait_for()
     await shown(page, "You have a place, from round 2.").wait_for()

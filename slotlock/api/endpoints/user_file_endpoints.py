@@ -16,11 +16,11 @@ from slotlock.api.endpoints.responses import error_response
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import NO_MAIL, invite
+from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
-from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.users.account_admin_rules import manageable_roles
-from slotlock.domain.users.groups import validate_group
+from slotlock.domain.users.groups import parse_group_list
 from slotlock.domain.users.import_choices import INVALID_CHOICES, parse_choices
 from slotlock.domain.users.import_plan import (
     ImportBusy,
@@ -175,9 +175,10 @@ async def _invite_users(
     separator = choose_separator(params.get("separator"), request.headers.get("accept-language"))
     group = params.get("group")
     if group is not None:
-        group = normalize_line(group)
-        if problem := validate_group(group):
-            raise HttpError(400, f"`group`: {problem}")
+        parsed = parse_group_list(group)
+        if isinstance(parsed, Problem):
+            raise HttpError(400, f"`group`: {parsed}")
+        group = parsed
     roles = manageable_roles(organizer)
     invitations = invite(auth, group, roles, organizer, by_mail=by_mail == "true")
     lines = invitation_csv_lines(invitations, separator, page)

@@ -23,7 +23,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.reports.roster import build_roster
-from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import is_unavailable, open_database
 from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
@@ -70,7 +70,7 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str
 
 
 def _order(state: SlotState) -> tuple[datetime, str]:
-    return state.slot.start, fold(state.slot.title)
+    return state.slot.start, sort_key(state.slot.title)
 
 
 async def _open_writer(

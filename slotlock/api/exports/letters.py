@@ -18,8 +18,8 @@ from operator import attrgetter
 
 from slotlock.domain.schedule.schedule_texts import format_date
 from slotlock.domain.schedule.zones import to_local_time
-from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.formulas import unescape_formula
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import class_of, in_natural_order
 from slotlock.domain.users.user import split_name
@@ -49,7 +49,7 @@ class Letter:
     def order(self) -> tuple[object, ...]:
         """By class, and in it by family name."""
         names = split_name(self.name, self.family_name)
-        return in_natural_order(self.group), *map(fold, names)
+        return in_natural_order(self.group), *map(sort_key, names)
 
 
 @value_object

@@ -37,7 +37,7 @@ from slotlock.domain.booking.booking import BookingStatus
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
 from slotlock.domain.schedule.zones import to_local_time
-from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.users.groups import class_of, in_natural_order
 
 # Excel allows 31 UTF-16 units in a name, none of these characters, no apostrophe at either end, and
@@ -179,7 +179,7 @@ class RosterWorkbook:
     def _sorted(self, row: RosterRow, zone: str) -> "_SortedCells":
         """Return a row of the list of all, by class, name and time."""
         of_class = in_natural_order(class_of(row.groups))
-        key = (of_class, fold(row.list_name), row.slot.start)
+        key = (of_class, sort_key(row.list_name), row.slot.start)
         return key, self._cells(ALL_COLUMNS, row, zone)
 
     def _current_sheet(self) -> "_Sheet":

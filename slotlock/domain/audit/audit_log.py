@@ -175,6 +175,8 @@ class AuditFilter:
 
     `user_id` is the user whose booking or account changed, `by` the user who changed it.
     `system_only` selects waiting lists, expiry and the command line. `since` is inclusive.
+    `for_others` selects actions on bookings and waiting lists that somebody else than their user
+    carried out.
     """
 
     campaign_id: CampaignId | None = None
@@ -183,6 +185,7 @@ class AuditFilter:
     by: UserId | None = None
     system_only: bool = False
     actions: frozenset[AuditAction] | None = None
+    for_others: bool = False
     since: datetime | None = None
     before: datetime | None = None
 

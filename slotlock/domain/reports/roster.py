@@ -13,7 +13,7 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId, list_name, split_name
 
@@ -123,7 +123,7 @@ def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: date
     state = as_of(state, now)
     slot = state.slot
     unordered = [_build_row(slot, booking, users) for booking in state.bookings]
-    rows = tuple(sorted(unordered, key=lambda row: (fold(row.list_name), row.name)))
+    rows = tuple(sorted(unordered, key=lambda row: (sort_key(row.list_name), row.name)))
     count_by_status = Counter(row.status for row in rows)
     counts = PlaceCounts(
         places=slot.capacity,

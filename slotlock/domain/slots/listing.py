@@ -8,8 +8,8 @@ from functools import lru_cache
 from slotlock.domain.booking.slot import SLOT_FIELDS, SeriesId, Slot, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.resources.resource import LEADS_AFTER_END
-from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.pagination import Position, TitlePosition
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
 
@@ -32,7 +32,7 @@ class SlotOrder(Enum):
     def position_of(self, slot: Slot) -> "SlotPosition":
         """Return the position of a slot in this order."""
         if self.is_by_title:
-            return TitlePosition(fold(slot.title), slot.id)
+            return TitlePosition(sort_key(slot.title), slot.id)
         return Position(slot.start, slot.id)
 
 

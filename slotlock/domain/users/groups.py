@@ -7,10 +7,13 @@ from functools import lru_cache
 
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.text import normalize_line, strip_blanks, validate_line
 
 MAX_GROUPS = 20
 MAX_GROUP_LENGTH = 50
+# As many as may take part in a campaign.
+MAX_LISTED_GROUPS = 200
 # Comma and semicolon separate groups in files; the star stands for any suffix in group limits.
 _RESERVED = ",;*"
 # A list of 100 slots compares the groups of each with all.
@@ -57,13 +60,23 @@ def class_of(groups: Iterable[str]) -> str:
 
 def in_natural_order(group: str) -> tuple[tuple[str, int], ...]:
     """Return a key by which 5a is before 10a."""
-    parts = re.findall(r"(\D*)(\d{0,18})", fold(group))
+    parts = re.findall(r"(\D*)(\d{0,18})", sort_key(group))
     return tuple((text, int(digits or 0)) for text, digits in parts)
 
 
 def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:
     """Return the groups normalized, sorted, and without blanks and duplicates."""
     return tuple(sorted(set(map(normalize_line, groups)) - {""}))
+
+
+def parse_group_list(text: str) -> str | Problem:
+    """Return the groups in a text with commas between them, in a fixed form: `5a, 5b`."""
+    groups = clean_groups(text.split(","))
+    if not groups:
+        return ProblemCode.GROUP_BLANK.problem()
+    if len(groups) > MAX_LISTED_GROUPS:
+        return ProblemCode.TOO_MANY_GROUPS.problem(maximum=MAX_LISTED_GROUPS)
+    return next(filter(None, map(validate_group, groups)), ", ".join(groups))
 
 
 def validate_groups(groups: tuple[str, ...]) -> Problem | None:

@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import NewType
 
 from slotlock.domain.shared.described_enum import DescribedEnum
-from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.text import is_blank, strip_blanks, validate_line
 from slotlock.domain.shared.value_object import value_object
 
@@ -169,7 +169,10 @@ class Caller:
 
 @value_object
 class UserFilter:
-    """The users to list; a field that is None does not restrict the list."""
+    """The users to list; a field that is None does not restrict the list.
+
+    `group` is one group or several, as `5a, 5b`.
+    """
 
     text: str | None = None
     group: str | None = None
@@ -206,7 +209,7 @@ def list_name(name: str, family_name: str | None) -> str:
 
 def to_sort_name(name: str, family_name: str | None, login_name: str) -> str:
     """Return a text, unique as the login name, that orders lists as rosters are ordered."""
-    return f"{fold(list_name(name, family_name))[:MAX_SORTED_LENGTH]}\t{login_name}"
+    return f"{sort_key(list_name(name, family_name))[:MAX_SORTED_LENGTH]}\t{login_name}"
 
 
 def normalize_locale(tag: str) -> str:

@@ -194,6 +194,11 @@ class AuditLogFilter:
         description="Only actions without a user: of the waiting list, the clock and the command "
         "line.",
     )
+    for_others: bool = field(
+        default=False,
+        description="Only actions on bookings and waiting lists that somebody else than their user "
+        "carried out.",
+    )
     actions: list[Enum] | None = field(
         default=None,
         description="Only entries with one of these actions.",
@@ -217,6 +222,7 @@ class AuditLogFilter:
             by=_require_valid_id("by", "user", self.by, ids.parse_user_id),
             system_only=self.by_nobody,
             actions=actions,
+            for_others=self.for_others,
             since=self.from_,
             before=self.until,
         )

@@ -9,8 +9,8 @@ from strawberry import argument, field
 
 from slotlock.domain.booking import booking
 from slotlock.domain.booking.booking import BookingId
-from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.pagination import Page, Position, TitlePosition
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -48,7 +48,7 @@ def _end_of(ended: booking.Booking) -> Position:
 
 SLOTS_BY_START = ListCursors("slots", BY_TIME, position_by_start)
 SLOTS_BY_TITLE = ListCursors(
-    "slots", BY_TITLE, lambda found: TitlePosition(fold(found.slot.title), found.id)
+    "slots", BY_TITLE, lambda found: TitlePosition(sort_key(found.slot.title), found.id)
 )
 MY_BOOKINGS = TimeList("myBookings", times_of)
 MY_WAITLIST_ENTRIES = TimeList("myWaitlistEntries", times_of)

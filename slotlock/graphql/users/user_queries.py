@@ -8,9 +8,10 @@ from strawberry import argument, field
 
 from slotlock.auth import accounts, invitations
 from slotlock.auth.admin import groups_and_bans
+from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users import user
-from slotlock.domain.users.groups import clean_groups, validate_group
+from slotlock.domain.users.groups import clean_groups, parse_group_list, validate_group
 from slotlock.domain.users.user import Caller, MailTopic, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -255,7 +256,10 @@ class UserFilter:
         "without blanks, such as Chinese or Thai, and of Korean, any part of the text counts as a "
         "word.",
     )
-    group: str | None = field(default=None, description="Only users of this group.")
+    group: str | None = field(
+        default=None,
+        description="Only users of this group, or of one of several with commas between them.",
+    )
     banned: bool | None = field(default=None, description="Only users who are or are not banned.")
     without_password: bool | None = field(
         default=None, description="Only users without a password, or only users with one."
@@ -268,7 +272,10 @@ class UserFilter:
     def to_domain(self) -> user.UserFilter:
         """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
         text = strip_blanks(self.text or "")
-        group = require_valid_group(self.group)
+        groups = strip_blanks(self.group or "")
+        group = parse_group_list(groups) if groups else None
+        if isinstance(group, Problem):
+            raise bad_input("group", f"`group`: {group}")
         if len(text) > MAX_SEARCH_LENGTH:
             raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")
         return user.UserFilter(

@@ -14,7 +14,7 @@ from slotlock.infrastructure.mongo.client import Document
 # Change it with the folding, to a greater text, and the name of `foldedName`, which resources store
 # without a mark. It is that of `sortName` of users, too. No word contains the sign, and every word
 # is greater than AFTER_MARKS.
-FOLDING_MARK, AFTER_MARKS = "#4", "$"
+FOLDING_MARK, AFTER_MARKS = "#5", "$"
 # Without words, with a smaller mark, or without a mark. Two versions that each replace the words of
 # the other would never end.
 HAS_OUTDATED_WORDS: Document = {

@@ -353,8 +353,19 @@ async def test_a_group_without_new_users_gets_no_invitations(
     assert await create_invitations(organizer, group=email_domain) == []
 
 
+async def test_invitations_are_for_each_of_the_groups(
+    organizer: BookingClient, email_domain: str
+) -> None:
+    groups = [f"5{letter} {email_domain}" for letter in "abc"]
+    for number, group in enumerate(groups):
+        body = user_csv(email_domain, {f"user{number}": f"User {number}"}, group)
+        await import_users(organizer, body)
+    rows = await create_invitations(organizer, group=f"{groups[0]}, {groups[2]}")
+    assert [row["name"] for row in rows] == ["User 0", "User 2"]
+
+
 @pytest.mark.parametrize(
-    "query", ["?group=", "?group=a,b", "?group=%00", "?groups=5a", "?group=a&group=b"]
+    "query", ["?group=", "?group=a,b*", "?group=%00", "?groups=5a", "?group=a&group=b"]
 )
 async def test_an_invalid_group_or_parameter_gets_400(organizer: BookingClient, query: str) -> None:
     url = f"{organizer.url}/users/invitations{query}"

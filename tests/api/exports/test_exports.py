@@ -37,7 +37,13 @@ from tests.support.domain.builders import roster_of
 
 CODES = (BookingStatus, SlotStatus, Attendance, BookingLimit)
 BERLIN = ZoneInfo("Europe/Berlin")
-PUPILS = {"Becker;Björn": "10a", "Zander;Ada": "5a", "Adler;Zoe": "5a"}
+PUPILS = {
+    "Becker;Björn": "10a",
+    "Zander;Ada": "5a",
+    "王;伟": "5a",
+    "陈;静": "5a",
+    "Adler;Zoe": "5a",
+}
 FIND_USERS = "query($text: String) { users(filter: {text: $text}, first: 9) { nodes { id } } }"
 COURSE: Json = {
     "title": "Schwimmen für Anfänger",
@@ -173,11 +179,14 @@ async def test_lists_for_readers_are_by_class_and_family_name(organizer: Booking
         ["Klasse", "Nachname", "Vorname", "Kurs", "Ort"],
         [f"5a {tag}", "Adler", "Zoe", *course],
         [f"5a {tag}", "Zander", "Ada", *course],
+        [f"5a {tag}", "陈", "静", *course],
+        [f"5a {tag}", "王", "伟", *course],
         [f"10a {tag}", "Becker", "Björn", *course],
     ]
     body = await download_export(organizer, f"slots/{slot_id}.pdf")
     [text] = [page.extract_text() for page in PdfReader(BytesIO(body)).pages]
-    assert text.index("Adler, Zoe") < text.index("Becker, Björn") < text.index("Zander, Ada")
+    places = [text.index(each) for each in ("Adler, Zoe", "Becker, Björn", "Zander, Ada", "陈静")]
+    assert [*places, text.index("王伟")] == sorted([*places, text.index("王伟")])
     response = await get_checked(organizer, path.replace("=de", "=zh"))
     assert "anfanger-roster-2035-07-02.xlsx" in response.headers["content-disposition"]
     assert quote("名单-2035-07-02.xlsx") in response.headers["content-disposition"]

@@ -76,6 +76,12 @@ def test_each_class_begins_on_a_page_of_its_own_with_four_letters_on_each() -> N
     assert "Ida0" in texts[2]
 
 
+def test_the_letters_of_a_class_are_in_the_order_of_pinyin() -> None:
+    in_order = ["Zoe", "陈静", "王伟"]
+    found = sorted(letters(*((name, "5a") for name in reversed(in_order))), key=lambda it: it.order)
+    assert [each.name for each in found] == in_order
+
+
 def test_what_users_wrote_is_no_markup_and_long_names_lose_nothing() -> None:
     name, login_name = "*Ada* #page[x]" + " Wolfe" * 12, "a" * 70 + "@" + "b" * 60 + ".example"
     last_day = datetime(2026, 12, 12, tzinfo=UTC)

@@ -247,7 +247,7 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
     await page.get_by_text("What the mail says").click()
     await shown(page, "Your account at slotlock").wait_for()
     for expected in ("2 mails are on their way.", "Nobody is left to invite"):
-        await page.get_by_label("Only this group").fill(group)
+        await page.get_by_label("Only these groups").fill(group)
         await page.get_by_role("button", name="Send the invitations").click()
         await shown(page, expected).wait_for()
     await page.locator("[data-key=progress]").get_by_text(f"{ben} · 550 unknown").wait_for()

@@ -50,7 +50,8 @@ async def has_ink(page: Page, color: str) -> bool:
 
 async def test_an_admin_sees_the_school_before_others_do_and_then_they_do_too(board: Board) -> None:
     admin = await board.admin()
-    page = await board.open(await board.context(admin, viewport=WINDOW), "#/school")
+    context = await board.context(admin, viewport=WINDOW, timezone_id="Europe/Berlin")
+    page = await board.open(context, "#/school")
     brand = page.locator(".brand")
     await page.get_by_label("Name of the school").fill("Park School")
     await page.get_by_label("Color").fill("#aa3300")
@@ -72,6 +73,9 @@ async def test_an_admin_sees_the_school_before_others_do_and_then_they_do_too(bo
     await page.get_by_role("button", name="Save").click()
     await shown(page, "Saved.").first.wait_for()
     await shown(page, "→ Park School").wait_for()
+    # What nobody has set is proposed, as the device has it.
+    for proposed in ("→ English", "→ Europe/Berlin"):
+        await shown(page, proposed).wait_for()
     assert await violations(page) == []
     # Who reads German is Sie from now on.
     await page.get_by_label("Form of address in German").select_option("FORMAL")

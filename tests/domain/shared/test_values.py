@@ -19,6 +19,7 @@ from slotlock.domain.shared.folding import (
     search_words,
 )
 from slotlock.domain.shared.pagination import MAX_COUNT, exact_count
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.text import (
     MAX_NORMALIZED_LENGTH,
     normalize_line,
@@ -154,3 +155,20 @@ def test_the_words_of_long_texts_are_bounded() -> None:
     assert max(map(len, words)) == UNBROKEN_LENGTH
     assert len(query_words(" ".join(map(str, range(1_000))))) == MAX_QUERY_WORDS
     assert len(fold("a" + "\u0301" * 30_000 + "b")) <= MAX_NORMALIZED_LENGTH
+
+
+def test_chinese_texts_are_in_the_order_of_pinyin_after_those_in_letters() -> None:
+    in_order = ["Ünal", "Zoe", "阿明", "安娜", "陈静", "陈伟", "李娜", "李强", "欧阳雪", "王芳"]
+    in_order += ["王婷", "张三", "赵喆", "郑爽", "한나"]
+    assert sorted(in_order) != in_order
+    assert sorted(in_order, key=sort_key) == in_order
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_texts_have_the_same_key_only_if_they_fold_to_the_same(one: str, other: str) -> None:
+    assert (sort_key(one) == sort_key(other)) == (fold(one) == fold(other))
+
+
+def test_the_order_of_pinyin_has_each_chinese_character_once() -> None:
+    han = set(map(chr, range(0x4E00, 0xA000)))
+    assert {sort_key(each) for each in han} == han

@@ -159,6 +159,11 @@ async def test_each_filter_returns_the_matching_entries(busy_campaign: CampaignF
         ({"actions": ["CANCELLED", "MOVED"]}, lambda e: e[1] in ("cancelled", "moved")),
         ({"actions": ["WAITLIST_JOINED"]}, lambda e: bool(e[1] == "waitlist_joined")),
         ({"actions": []}, lambda _: False),
+        (
+            {"actions": ["BOOKED", "WAITLIST_LEFT"], "forOthers": True},
+            lambda e: e[1] in ("booked", "waitlist_left") and e[2] not in (None, e[3]),
+        ),
+        ({"forOthers": True}, lambda e: e[2] not in (None, e[3])),
         ({"from": time}, lambda e: bool(e[0] >= middle)),
         ({"until": time}, lambda e: bool(e[0] < middle)),
         (

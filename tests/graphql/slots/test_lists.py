@@ -92,15 +92,15 @@ async def test_a_weekly_course_is_found_in_the_week_of_its_third_meeting(clients
 async def test_titles_order_pages_whose_cursors_belong_to_their_order(clients: Three) -> None:
     ada, _, organizer = clients
     group = secrets.token_hex(8)
-    in_order = ["apple", "Éclair", "eclair", "Zoo"]
-    for title in ("Zoo", "Éclair", "apple", "eclair"):
+    in_order = ["apple", "Éclair", "eclair", "Zoo", "绘画", "书法"]
+    for title in ("Zoo", "Éclair", "书法", "apple", "绘画", "eclair"):
         await organizer.add_slot(title=title, choiceGroup=group)
     wanted = {"choiceGroup": group}
     assert await titles(ada, "TITLE_ASC", **wanted) == in_order
     assert await titles(ada, "TITLE_DESC", **wanted) == in_order[::-1]
     page = await ada.execute(SLOTS, filter=wanted, order="TITLE_ASC", first=2)
     end = page["pageInfo"]["endCursor"]
-    rest = await ada.execute(SLOTS, filter=wanted, order="TITLE_ASC", first=2, after=end)
+    rest = await ada.execute(SLOTS, filter=wanted, order="TITLE_ASC", first=4, after=end)
     assert [slot["title"] for slot in (*page["nodes"], *rest["nodes"])] == in_order
     assert (page["pageInfo"]["hasNextPage"], rest["pageInfo"]["hasNextPage"]) == (True, False)
     assert await ada.error_code(SLOTS, filter=wanted, after=end) == "BAD_USER_INPUT"

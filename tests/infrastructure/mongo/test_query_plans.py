@@ -197,6 +197,7 @@ def audit_filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:
         AuditFilter(by=ADA),
         AuditFilter(campaign_id=campaign.id, user_id=ADA, by=BEN),
         AuditFilter(campaign_id=campaign.id, system_only=True, since=now, before=now),
+        AuditFilter(campaign_id=campaign.id, for_others=True),
         AuditFilter(slot_id=slot_id, by=ADA, actions=frozenset(AUDIT_ACTIONS)),
         AuditFilter(user_id=ADA, since=now),
         AuditFilter(actions=banned | {NoteAction.ROLE_SET}),

@@ -546,6 +546,7 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         UserFilter(text="!"),
         UserFilter(text="übung 数学"),
         UserFilter(group="5b"),
+        UserFilter(group="5b, 6a"),
         UserFilter(banned=True),
         UserFilter(banned=False),
         UserFilter(without_password=True),

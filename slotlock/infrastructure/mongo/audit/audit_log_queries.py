@@ -59,7 +59,9 @@ class AuditLogQueries:
     ) -> Page[AuditEntry]:
         """Return the next `first` entries that the filter selects, the newest first."""
         async with self._client.start_session(snapshot=True) as session:
-            found = await self._newest_notes(audit_filter, after, first + 1, session)
+            found: list[AuditEntry] = []
+            if not audit_filter.for_others:
+                found += await self._newest_notes(audit_filter, after, first + 1, session)
             if audit_filter.includes_bookings:
                 found += await self._booking_entries(audit_filter, after, first + 1, now, session)
         entries = newest_first(found)

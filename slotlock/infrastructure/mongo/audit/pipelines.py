@@ -180,6 +180,8 @@ def _entry_conditions(audit_filter: AuditFilter, after: AuditPosition | None) ->
     ]
     if audit_filter.actions is not None:
         conditions.append(_action_condition(audit_filter.actions))
+    if audit_filter.for_others:
+        conditions += [{"history.by": {"$ne": None}}, {"$expr": {"$ne": ["$history.by", "$user"]}}]
     if after is not None:
         same = {"history.at": after.at, "id": ObjectId(after.id)}
         conditions.append(

@@ -48,7 +48,7 @@ from slotlock.domain.booking.slot import (
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.document_parts import (
@@ -225,7 +225,7 @@ def list_fields(document: Document) -> Document:
     others = (document.get(name) or "" for name in ("location", "number"))
     return {
         "searchWords": to_stored_words(" ".join((title, *others))),
-        "titleKey": fold(title),
+        "titleKey": sort_key(title),
         "spans": spans_of(document["start"], document["end"]),
     }
 

@@ -38,7 +38,7 @@ from slotlock.infrastructure.mongo.users.sessions import (
     other_sessions_query,
     serialize_user_sessions,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, in_groups, to_user
 
 # Tokens that let their holder set a password.
 PASSWORD_TOKENS = ("invitation", "passwordReset")
@@ -88,11 +88,13 @@ class InvitationRepository:
     ) -> list[User]:
         """Return the next users without a password who are not banned, by login name.
 
+        `group` is one group or several, as `5a, 5b`.
+
         With `mailed_before`, those who got a mail since then are left out.
         """
         query: Document = {
             **_invitable_filter(roles, mailed_before),
-            **({} if group is None else {"groups": group}),
+            **in_groups(group),
             **({} if after is None else {"email": {"$gt": after}}),
         }
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)

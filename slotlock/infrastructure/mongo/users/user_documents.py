@@ -95,6 +95,11 @@ ERASED_LIST_FIELDS: Document = {"searchWords": to_stored_words(""), "sortName": 
 EMAIL_INDEX, IDENTITY_INDEX = "users.email", "users.identity"
 
 
+def in_groups(groups: str | None) -> Document:
+    """Return the condition for users of one of these groups, as `5a, 5b`; None for all users."""
+    return {} if groups is None else {"groups": {"$in": groups.split(", ")}}
+
+
 def to_user(document: Document) -> User:
     """Return the user that a document describes."""
     return User(

@@ -40,7 +40,12 @@ from slotlock.infrastructure.mongo.search_words import search_query
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
 from slotlock.infrastructure.mongo.users import user_documents
 from slotlock.infrastructure.mongo.users.account_admin_writer import AuditInfo, update_user
-from slotlock.infrastructure.mongo.users.user_documents import EMAIL_INDEX, PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    EMAIL_INDEX,
+    PUBLIC_FIELDS,
+    in_groups,
+    to_user,
+)
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
 LIST_FIELD_SOURCES = ("name", "email", "erasedAt", "familyName")
@@ -233,11 +238,9 @@ class UserRepository:
 
 
 def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
-    query: Document = {"erasedAt": None}
+    query: Document = {"erasedAt": None, **in_groups(user_filter.group)}
     if user_filter.text is not None:
         query |= search_query(user_filter.text)
-    if user_filter.group is not None:
-        query["groups"] = user_filter.group
     for name, value in (
         ("banned", user_filter.banned),
         ("withoutPassword", user_filter.without_password),

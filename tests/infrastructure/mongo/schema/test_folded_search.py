@@ -135,7 +135,7 @@ async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Record
     database, _ = recorded_commands
     repositories = await insert(database, *NAMES)
     for name in ("slots", "users"):
-        await database[name].update_many({}, {"$set": {"searchWords.0": "#5"}})
+        await database[name].update_many({}, {"$set": {"searchWords.0": "#6"}})
     newer = await stored(database)
     await repositories.slot_writer.backfill_list_fields()
     await repositories.users.backfill_list_fields()

@@ -117,6 +117,7 @@ function openNewCampaign() {
 export function stateTag(campaign) {
   if (!campaign.published) return h("span", { class: "tag wait" }, t("orga.draft"));
   if (Date.parse(campaign.closesAt) <= now()) return h("span", { class: "tag over" }, t("open.over"));
+  if (campaign.admission === "DRAW") return h("span", { class: "tag wait" }, t("draw.title"));
   if (Date.parse(campaign.opensAt) > now()) return h("span", { class: "tag" }, icon("clock"), t("orga.upcoming"));
   return h("span", { class: "tag yours" }, t("open.now"));
 }

@@ -10,7 +10,7 @@ import { whenOf } from "./forms/localtime.js";
 import { choice } from "./parts.js";
 import { pages } from "./pages.js";
 import { userLink } from "./people/parts.js";
-import { STATES, STATE_TAGS } from "./people/progress.js";
+import { STATES, STATE_TAGS, mailNote } from "./people/progress.js";
 
 const MAIL_PAGE = 50;
 
@@ -72,7 +72,7 @@ function openMails(subject) {
       h("p", null,
         h("strong", null, kindOf(entry.kind)), slot && [" · ", slotLink(slot)], h("br"),
         h("span", { class: "small soft" }, user && userLink(user), user && entry.recipient && " · ", entry.recipient),
-        entry.note && entry.state !== "SENT" && [h("br"), h("span", { class: "small" }, entry.note)]),
+        mailNote(entry) && [h("br"), h("span", { class: "small" }, mailNote(entry))]),
       h("span", { class: "row" },
         h("time", { class: "small soft", datetime: time }, whenOf(time, deviceZone)),
         h("span", { class: `tag ${STATE_TAGS[entry.state]}` }, t(`mail.state.${entry.state}`)),

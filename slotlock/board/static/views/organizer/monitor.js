@@ -47,8 +47,15 @@ const ACTIONS = [
   "DRAW_RUN",
   "DRAW_PUBLISHED",
   "DRAW_SUPERSEDED",
+  "DRAW_CANCELLED",
 ];
+/** What is worth a line only if somebody else did it for the person. */
+const FOR_OTHERS = ["BOOKED", "HELD", "CONFIRMED", "WAITLIST_JOINED", "WAITLIST_LEFT"];
+/** What ends with its course, and is no line of its own. */
+const ENDED = ["CANCELLED", "WAITLIST_LEFT"];
 const SHOWN_ENTRIES = 12;
+/** The campaign of which somebody asked who has nothing, so that they are there again after one of them got a place. */
+let askedOf = "";
 
 /** @param {string} campaignId */
 export function openMonitor(campaignId) {
@@ -71,9 +78,10 @@ export function openMonitor(campaignId) {
     clearTimeout(timer);
     try {
       if (reads % LOG_EVERY === 0) {
-        const [found, log] = await Promise.all([run("campaign", { id: campaignId }), run("monitorLog", { filter: { campaignId, actions: ACTIONS } })]);
+        const filters = { filter: { campaignId, actions: ACTIONS }, forOthers: { campaignId, actions: FOR_OTHERS, forOthers: true } };
+        const [found, log] = await Promise.all([run("campaign", { id: campaignId }), run("monitorLog", filters)]);
         campaign = found.campaign;
-        entries = log.auditLog.nodes;
+        entries = withoutDrawn([...log.auditLog.nodes, ...log.forOthers.nodes].sort((a, b) => b.at.localeCompare(a.at)));
       }
       if (campaign) statistics = await readStatistics();
       error = campaign && statistics ? "" : "CAMPAIGN_NOT_FOUND";
@@ -85,6 +93,7 @@ export function openMonitor(campaignId) {
     if (!isLeft) timer = setTimeout(load, READ_MONITOR_AGAIN_MS);
   }
   load();
+  if (askedOf === campaignId) showUnplaced();
   const letter = announcer({ campaignId, unplaced: true });
   const clock = setInterval(redraw, 1000);
   document.addEventListener("fullscreenchange", redraw);
@@ -103,6 +112,7 @@ export function openMonitor(campaignId) {
   }
 
   async function showUnplaced() {
+    askedOf = campaignId;
     unplacedState = "loading";
     redraw();
     try {
@@ -112,6 +122,11 @@ export function openMonitor(campaignId) {
       unplacedState = codeOf(caught);
     }
     redraw();
+  }
+
+  function hideUnplaced() {
+    unplaced = null;
+    askedOf = "";
   }
 
   function saveUnplaced() {
@@ -165,7 +180,7 @@ export function openMonitor(campaignId) {
     const isFull = Boolean(document.fullscreenElement);
     return button("second", t(isFull ? "monitor.endFull" : "monitor.full"), () => {
       if (isFull) return document.exitFullscreen();
-      unplaced = null; // who has nothing is not for the wall
+      hideUnplaced(); // who has nothing is not for the wall
       document.documentElement.requestFullscreen();
     });
   }
@@ -279,13 +294,14 @@ export function openMonitor(campaignId) {
           [t(unplacedState === "loading" ? "monitor.reading" : unplaced ? "monitor.again" : "monitor.names"), whose(t("monitor.unplaced"))],
           showUnplaced,
         ),
-        unplaced && unplaced.length > 0 && [letter.button(), button("plain", t("csv.save"), saveUnplaced)],
+        statistics.withoutBooking > 0 && letter.button(),
+        unplaced && unplaced.length > 0 && button("plain", t("csv.save"), saveUnplaced),
         unplaced && button("plain", t("monitor.hide"), () => {
-          unplaced = null;
+          hideUnplaced();
           redraw();
         }),
       ),
-      unplaced && letter.render(),
+      letter.render(),
     ], { ...SHEET, actions: h("span", { class: "soft" }, number(statistics.withoutBooking)) });
   }
 
@@ -314,7 +330,8 @@ export function openMonitor(campaignId) {
 
   function logPart() {
     const opensAt = Date.parse(campaign.opensAt);
-    const shown = inLines(entries).map((each) => ({ at: Date.parse(each.at), text: sentence(each) }));
+    const isForAll = Boolean(document.fullscreenElement); // names are not for the wall
+    const shown = inLines(entries).filter((each) => !isForAll || !each.user).map((each) => ({ at: Date.parse(each.at), text: sentence(each) }));
     if (opensAt <= now()) shown.push({ at: opensAt, text: t("monitor.opened") });
     for (const { slot, fullSince } of statistics.slots.nodes) {
       const at = Date.parse(fullSince ?? "");
@@ -372,6 +389,16 @@ function fullText(slot, ms) {
   return t("monitor.isFullAfter", { slot, time });
 }
 
+/** Leave out the places that a draw gave, between its publication and the end of the admission by draw. @param {any[]} entries the newest first */
+function withoutDrawn(entries) {
+  let isDrawn = false;
+  return entries.filter(({ action, edits }) => {
+    if (edits.some((/** @type {any} */ { field, before }) => field === "admission" && before === "DRAW")) isDrawn = true;
+    if (action === "DRAW_PUBLISHED") isDrawn = false;
+    return !isDrawn || action !== "BOOKED";
+  });
+}
+
 /**
  * Return entries, of which a move is one line, and so are the end of a course with its places, and courses that were published one
  * after the other.
@@ -384,7 +411,7 @@ function inLines(entries) {
   const lines = [];
   for (const entry of withoutHalves(entries)) {
     const last = lines[lines.length - 1];
-    if (entry.action === "CANCELLED" && ended.has(keyOf(entry))) continue;
+    if (ENDED.includes(entry.action) && ended.has(keyOf(entry))) continue;
     if (entry.action === "SLOT_PUBLISHED" && last?.action === entry.action && last.by?.id === entry.by?.id) last.count += 1;
     else lines.push({ ...entry, count: 1 });
   }
@@ -397,7 +424,8 @@ function sentence(entry) {
   const by = entry.by?.name ?? t("monitor.nobody");
   const isOther = entry.by && user && entry.by.id !== user.id;
   const way = (movedFrom || movedTo) && [movedFrom ?? slot, movedTo ?? slot].map((each) => each?.title ?? "").join(" → ");
-  const named = { by, user: user?.name ?? "", slot: way ?? slot?.title ?? "", edits: commas(editTexts(entry).slice(0, 3)), count };
+  const { subject, recipientCount: recipients } = Object.fromEntries(entry.edits.map((/** @type {any} */ each) => [each.field, each.after]));
+  const named = { by, user: user?.name ?? "", slot: way ?? slot?.title ?? "", edits: commas(editTexts(entry).slice(0, 3)), count, subject, recipients };
   const key = count > 1 ? "monitor.publishedMany" : `monitor.log.${action}`;
   return t(isOther ? `${key}.by` : key, named, t(key, named, action));
 }

@@ -4,7 +4,7 @@ import { run } from "../../client.js";
 import { h } from "../../kernel.js";
 import { checkbox, field, notice } from "../../parts.js";
 import { commas, number, t } from "../../text.js";
-import { groupList, readGroups, unknownGroups } from "./forms/groups.js";
+import { groupList, groupsIn, groupsOfCampaign, readGroups, unknownGroups } from "./forms/groups.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
@@ -17,17 +17,24 @@ const TYPING_MS = 250;
 /** What is searched stays while somebody looks at one person. @type {Record<string, any>} */
 let filters = {};
 
-/** @param {string} part "", "without-password", "new", "import", "invitations" or the id of a user */
+/** @param {string} part "", "new", "import", the id of a user, or "without-password" or "invitations", with "/" and a campaign whose people are meant */
 export function openPeople(part) {
-  if (part === "import") return openImport();
-  if (part === "invitations") return openInvitations();
-  if (part === "without-password") filters = { withoutPassword: true };
-  else if (part) return openPerson(part === "new" ? "" : part);
-  return openPeopleList();
+  const [page, campaignId = ""] = part.split("/");
+  if (page === "import") return openImport();
+  if (page === "invitations") return openInvitations(campaignId);
+  if (page === "without-password") filters = { withoutPassword: true };
+  else if (page) return openPerson(page === "new" ? "" : part);
+  return openPeopleList(campaignId);
 }
 
-function openPeopleList() {
-  const people = pages(async (after) => (await run("users", { filter: filters, first: PEOPLE_PAGE, after })).users);
+/** @param {string} campaignId whose people are shown first; "" for all */
+function openPeopleList(campaignId) {
+  if (news.text) delete filters.text; // who was found by it is gone
+  const people = pages(async (after) => {
+    if (campaignId) filters.group = await groupsOfCampaign(campaignId);
+    campaignId = "";
+    return (await run("users", { filter: filters, first: PEOPLE_PAGE, after })).users;
+  });
   readGroups(people);
   /** @type {any} */
   let timer;
@@ -35,11 +42,12 @@ function openPeopleList() {
   /** @param {"text" | "group"} name @param {string} label */
   function typed(name, label) {
     const oninput = (/** @type {any} */ event) => {
-      filters[name] = event.target.value.trim() || null;
+      filters[name] = event.target.value || null;
       clearTimeout(timer);
       timer = setTimeout(people.load, TYPING_MS);
     };
-    return field(name, label, { type: "search", value: filters[name] ?? "", autocomplete: "off", list: name === "group" && "groups", oninput });
+    const value = { value: filters[name] ?? "", "data-controlled": true };
+    return field(name, label, { type: "search", ...value, autocomplete: "off", list: name === "group" && "groups", oninput });
   }
 
   /** @param {"banned" | "withoutPassword" | "selfRegistered"} name */
@@ -69,8 +77,8 @@ function openPeopleList() {
       ),
       h("div", { class: "pair" }, typed("text", t("people.search")), typed("group", t("form.group"))),
       groupList(),
-      people.nodes() && unknownGroups([filters.group].filter(Boolean), (_, group) => {
-        filters.group = group;
+      people.nodes() && unknownGroups(groupsIn(filters.group ?? ""), (typed, group) => {
+        filters.group = groupsIn(filters.group).map((each) => (each === typed ? group : each)).join(", ");
         people.load();
       }),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("withoutPassword"), chip("selfRegistered"), chip("banned")),

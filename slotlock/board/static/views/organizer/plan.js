@@ -136,7 +136,7 @@ export function openPlan(part) {
     for (const slot of chosen) {
       if (!(await actions.run(key, name, { id: slot.id }))) {
         const refusal = actions.problems.get(key);
-        actions.problems.set(key, { code: "ONE", message: slot.title + t("whose", { name: why(refusal) }) });
+        actions.problems.set(key, { text: slot.title + t("whose", { name: why(refusal) }) });
         isDone = false;
         break;
       }

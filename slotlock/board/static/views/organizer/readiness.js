@@ -32,7 +32,7 @@ export async function readChecks(campaign, slots, zone) {
   if (isOpen && Date.parse(campaign.closesAt) <= now()) return [];
   const before = isOpen ? [] : [placesCheck(slots, found), tooFewCheck(campaign, found), opensCheck(campaign, zone), pastCheck(found)];
   const groups = [groupsCheck(campaign), ...slots.map(groupsOfSlotCheck)];
-  const later = [...groups, ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(found, zone, isOpen)];
+  const later = [...groups, ...roomChecks(found), draftsCheck(campaign, slots), passwordCheck(campaign.id, found, zone, isOpen)];
   return [...before, ...later].filter((each) => each !== null);
 }
 
@@ -125,8 +125,12 @@ function draftsCheck(campaign, slots) {
   return drafts.length < slots.length ? check("good", text, [t("plan.publishOthers"), "publishOthers"]) : check("good", text);
 }
 
-/** Before the opening, most people should have a password. @param {any} found @param {string} zone @param {boolean} isOpen @returns {Check | null} */
-function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt }, zone, isOpen) {
+/**
+ * Before the opening, most people should have a password.
+ * @param {string} id of the campaign @param {any} found @param {string} zone @param {boolean} isOpen @returns {Check | null}
+ */
+function passwordCheck(id, found, zone, isOpen) {
+  const { userCount, usersWithoutPassword: { count }, usersWithoutInvitation: { count: uninvited }, lastInvitedAt } = found;
   if (!userCount) return null;
   if (!count) return check("good", t("check.passwords"));
   const text = sentences([
@@ -135,8 +139,8 @@ function passwordCheck({ userCount, usersWithoutPassword: { count }, usersWithou
     uninvited > 0 && t("check.uninvited", { count: uninvited }),
   ]);
   /** @type {[string, string]} */
-  const see = [t("check.seeWho"), "#/people/without-password"];
+  const see = [t("check.seeWho"), `#/people/without-password/${id}`];
   const areFew = !isOpen && userCount - count < ENOUGH_PASSWORDS * userCount;
   const help = t(uninvited ? "check.invite" : "check.remind");
-  return uninvited || areFew ? check("late", text, [help, "#/people/invitations"], see) : check("good", text, see);
+  return uninvited || areFew ? check("late", text, [help, `#/people/invitations/${id}`], see) : check("good", text, see);
 }

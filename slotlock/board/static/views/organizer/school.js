@@ -12,6 +12,8 @@ import { mailText } from "./mail.js";
 /** The one of a page without a color. */
 const STANDARD_COLOR = "#2a3bb7";
 const SHOWN_MAIL = "booked";
+/** The one of a site that has set none. */
+const NO_ZONE = "UTC";
 /** Twice as large as a page shows a logo, in pixels. */
 const LOGO_WIDTH = 256;
 const LOGO_HEIGHT = 64;
@@ -117,6 +119,8 @@ export function openSchool() {
   /** @type {any} */
   let mail = null;
   let error = "";
+  /** What neither the school nor its settings say, as this device has it. @type {Record<string, string>} */
+  let proposed = {};
   let isSaved = false;
   let isColored = false;
   /** @type {Form} */
@@ -142,14 +146,16 @@ export function openSchool() {
     ({ own, settings } = setup);
     current = { ...settings, ...Object.fromEntries(Object.entries(own).filter(([, value]) => value)) };
     const fields = SITE_FIELDS.map((field) => ({ onchange: preview, placeholder: settings[field.name], ...field }));
-    form = new Form("school", {}, fields, own).keep();
+    const ofDevice = { locale: !settings.locale && language, timeZone: settings.timeZone === NO_ZONE && deviceZone !== NO_ZONE && deviceZone };
+    proposed = Object.fromEntries(Object.entries(ofDevice).filter(([name, value]) => value && !own[name]));
+    form = new Form("school", { ...proposed }, fields, own).keep();
     Object.assign(site, current); // for the frame of this page
   }
 
-  /** Return what was typed, as the API takes it. */
+  /** Return what was typed or proposed, as the API takes it. */
   function changes() {
     const input = form.input();
-    return Object.fromEntries(Object.keys(form.typed).map((name) => [name, input[name]]));
+    return Object.fromEntries(Object.keys({ ...proposed, ...form.typed }).map((name) => [name, input[name]]));
   }
 
   /** Show what was typed on this page, before it is saved. */

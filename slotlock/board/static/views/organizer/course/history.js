@@ -3,7 +3,7 @@
 import { run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button } from "../../../parts.js";
-import { deviceZone, durationOf, t, timeOf } from "../../../text.js";
+import { commas, deviceZone, durationOf, t, timeOf } from "../../../text.js";
 import { whenOf } from "../forms/localtime.js";
 import { toggleButton } from "../parts.js";
 
@@ -119,6 +119,8 @@ function valueOf(field, value) {
 
 /** @param {string[]} meetings each its start and its end, as 2031-05-05T09:00:00.000Z/2031-05-05T10:00:00.000Z */
 function meetingsText(meetings) {
-  if (meetings.length > MOST_MEETINGS) return t("slot.meetings", { count: meetings.length });
-  return meetings.map((each) => each.split("/")).map(([start, end]) => `${whenOf(start, deviceZone)}–${timeOf(end, deviceZone)}`).join(", ");
+  const shown = meetings.slice(0, meetings.length > MOST_MEETINGS ? 1 : MOST_MEETINGS).map((each) => each.split("/"));
+  const times = shown.map(([start, end]) => `${whenOf(start, deviceZone)}–${timeOf(end, deviceZone)}`);
+  // The first of many says whether the times are others.
+  return commas(meetings.length > MOST_MEETINGS ? [t("slot.meetings", { count: meetings.length }), ...times] : times);
 }

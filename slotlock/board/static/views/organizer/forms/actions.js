@@ -36,6 +36,7 @@ export async function answer(name, variables, owner) {
 
 /** Return why something did not work, for an organizer. @param {any} result */
 export function why(result) {
+  if (result.text) return result.text;
   if (result.code === "RESOURCE_TAKEN" && result.other) return taken(result);
   return t(`why.${result.code}`, result, t(`error.${result.code}`, {}, reason(result)));
 }

@@ -58,7 +58,7 @@ export function announcer(audience) {
     if (!result) return;
     form.forget();
     form = null;
-    sent = `${input.subject}: ${t("announce.sent", { count: result.recipientCount })}`;
+    sent = input.subject + t("whose", { name: t("announce.sent", { count: result.recipientCount }) });
     say(sent);
     redraw();
   }
@@ -66,7 +66,7 @@ export function announcer(audience) {
   /** Say who gets what. */
   function question() {
     const ask = t(count() === undefined ? "announce.questionAll" : "announce.question", { count: count() });
-    return `${title()}: ${form.text("subject")}. ${ask}`;
+    return title() + t("whose", { name: [form.text("subject"), ask].join(t("semicolon")) });
   }
 
   function fields() {

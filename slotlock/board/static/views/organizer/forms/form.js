@@ -110,7 +110,7 @@ export class Form {
     return isZone(this.values.timeZone) ? this.values.timeZone : "UTC";
   }
 
-  /** Return fields of the API by their names; those of a list are side by side. @param {...(string | string[] | false)} lines @returns {any} */
+  /** Return fields of the API by their names; those of a list are side by side. @param {...(string | Array<string | false> | false)} lines @returns {any} */
   show(...lines) {
     return lines.map((line) => {
       if (!line || Array.isArray(line)) return line && h("div", { class: "columns" }, this.show(...line));
@@ -307,10 +307,12 @@ export class Form {
   }
 
   /** Return an input of a row. @param {string} name of the rows @param {any} row @param {string} part @param {Record<string, any>} attributes */
-  cell(name, row, part, { label = this.label(part), ...others }) {
+  cell(name, row, part, { label = this.label(part), onset, ...others }) {
     const oninput = (/** @type {any} */ event) => {
+      onset?.(row, event.target.value);
       row[part] = event.target.value;
       this.set(name, this.values[name]);
+      if (onset) redraw();
     };
     return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(row[part], { oninput, ...this.described(name, ""), ...others }));
   }

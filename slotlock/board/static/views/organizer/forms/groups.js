@@ -1,6 +1,6 @@
 // @ts-check
 /** The groups that users have: a form offers them with their counts, and says which of those typed nobody has. */
-import { codeOf } from "../../../client.js";
+import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, checkbox, icon } from "../../../parts.js";
 import { readAll } from "../../../store.js";
@@ -22,6 +22,12 @@ export async function readGroups(of) {
     codeOf(caught); // the form works without counts
   }
   redraw();
+}
+
+/** Return the groups of a campaign as a text; of several lists of them those of the first, of which everybody has one. @param {string} id */
+export async function groupsOfCampaign(id) {
+  const { campaign } = await run("campaign", { id });
+  return (campaign?.eligibleGroups[0] ?? []).join(", ");
 }
 
 /** Return those of these groups that nobody has; of a limit as 7*, whose beginning no group has. @param {string[]} names */

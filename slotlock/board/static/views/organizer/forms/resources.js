@@ -77,13 +77,14 @@ async function createResource(form, name) {
   await loadResources();
 }
 
-/** Add what is typed and was not added: a teacher also if nobody has that name yet. @param {import("./form.js").Form} form */
+/** Add what is typed and was not added, also if nothing has that name yet, unless it resembles another one. @param {import("./form.js").Form} form */
 export async function addTyped(form) {
+  const { compare } = new Intl.Collator(undefined, { numeric: true, sensitivity: "base", ignorePunctuation: true });
   for (const { name } of RESOURCES) {
     const { typed, found } = typedIn(form, name);
     if (found) addResource(form, name, found);
-    else if (typed && name === "teachers") await createResource(form, name);
-    else if (typed) form.fail(name, t("slotForm.resourceOpen"));
+    else if (resources?.some((each) => !compare(each.name, typed))) form.fail(name, t("slotForm.resourceOpen"));
+    else if (typed) await createResource(form, name);
   }
 }
 

@@ -20,7 +20,7 @@ const SLOT_FIELDS = [
   { name: "title", required: true, maxlength: 200 },
   // Several dates of a series have none.
   { name: "number", maxlength: 40, read: (form, { name }) => (form.values.form === "series" ? null : form.text(name)) },
-  { name: "description", tag: "textarea", rows: 4, help: "campaignForm.descriptionHelp" },
+  { name: "description", tag: "textarea", rows: 2, help: "campaignForm.descriptionHelp" },
   { name: "timeZone", default: "UTC", list: "zones", autocomplete: "off", onset: () => null, read: readZone },
   { name: "location", maxlength: 200 },
   { name: "meetingUrl", type: "url", inputmode: "url", maxlength: 2000 },
@@ -56,22 +56,27 @@ const OWN = ["title", "description", "location", "meetingUrl", "teachers", "reso
 export function slotForm(slot, timeZone, before = null) {
   loadResources();
   loadHolidayLists();
-  const isCourse = slot?.meetings.length > 1;
-  const rowOf = (/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, timeZone), endTime: toLocal(each.endTime, timeZone), original: each });
   return new Form("slotForm", {
-    form: isCourse ? "course" : "once",
+    form: isCourse(slot) ? "course" : "once",
     timeZone,
     startTime: toLocal(slot?.startTime, timeZone),
     endTime: toLocal(slot?.endTime, timeZone),
     first: "",
     last: "",
-    weekly: isCourse ? [] : [nextWeekly()],
     interval: "1",
-    holidays: [],
-    extra: isCourse ? slot.meetings.map(rowOf) : [],
+    ...meetingsOf(slot, timeZone),
     scope: "THIS",
     ...(before && { ...Object.fromEntries(Object.entries(JSON.parse(JSON.stringify(before))).filter(([name]) => !OWN.includes(name))), isLikeBefore: true }),
   }, SLOT_FIELDS, slot);
+}
+
+/** @param {any} slot or null */
+const isCourse = (slot) => slot?.meetings.length > 1;
+
+/** Return the values of a form for the meetings of a course, or of a new one. @param {any} slot or null @param {string} zone */
+function meetingsOf(slot, zone) {
+  const rowOf = (/** @type {any} */ each) => ({ startTime: toLocal(each.startTime, zone), endTime: toLocal(each.endTime, zone), original: each });
+  return { holidays: [], ...(isCourse(slot) ? inWeeks(slot.meetings.map(rowOf)) : { weekly: [nextWeekly()], extra: [] }) };
 }
 
 /** Return the fields. @param {Form} form @param {any} slot or null for a new one */
@@ -81,7 +86,7 @@ export function slotFields(form, slot) {
   return [
     values.isLikeBefore && h("p", { class: "soft", "data-key": "like" }, t("slotForm.likeBefore")),
     slot?.seriesId && form.select("scope", scopes()),
-    form.show("title", values.form !== "series" && "number", "description", "teachers", ["resources", "location"]),
+    form.show("title", "description", [values.form !== "series" && "number", "teachers"], ["resources", "location"]),
     !slot && form.select("form", ["once", "series", "course"].map((each) => [each, form.label(each)]), { help: form.help(values.form) }),
     times(form, slot),
     (isOver(form) || values.allowPast) && form.check("allowPast"),
@@ -120,28 +125,25 @@ function times(form, slot) {
   const help = zoneHelp(zone);
   if (values.form === "course") {
     return [
-      ...(slot ? [] : [
-        values.weekly.length > 0 && h("div", { class: "columns" }, form.field("first", { type: "date" }), form.field("last", { type: "date" })),
-        form.rows(
-          "weekly",
-          form.label("addWeekly"),
-          nextWeekly,
-          {
-            weekday: { options: [...WEEKDAYS.map((each, index) => [each, weekday(index)]), [WORKDAYS, form.label(WORKDAYS)]] },
-            startTime: { type: "time" },
-            endTime: { type: "time" },
-          },
-          { help },
-        ),
-        holidayField(form),
-        form.days("holidays"),
-      ]),
+      values.weekly.length > 0 && h("div", { class: "columns" }, form.field("first", { type: "date" }), form.field("last", { type: "date" })),
+      form.rows(
+        "weekly",
+        form.label("addWeekly"),
+        nextWeekly,
+        {
+          weekday: { options: [...WEEKDAYS.map((each, index) => [each, weekday(index)]), [WORKDAYS, form.label(WORKDAYS)]] },
+          startTime: { type: "time", onset: keepLength },
+          endTime: { type: "time" },
+        },
+        { help },
+      ),
+      values.weekly.length > 0 && [holidayField(form), form.days("holidays")],
       form.rows(
         "extra",
         form.label("addMeeting"),
         nextMeeting,
         { startTime: { type: "datetime-local" }, endTime: { type: "datetime-local" } },
-        { label: form.label(slot ? "meetings" : "extra"), help },
+        { label: form.label(values.weekly.length ? "extra" : "meetings"), help },
       ),
     ];
   }
@@ -168,6 +170,51 @@ function times(form, slot) {
 /** Return a new meeting of each week: on the day after the last one, at its times. @param {any} [last] */
 function nextWeekly(last = { startTime: "15:00", endTime: "16:30" }) {
   return { ...last, weekday: WEEKDAYS[(WEEKDAYS.indexOf(last.weekday) + 1) % WEEKDAYS.length] };
+}
+
+/**
+ * Return meetings as the form has them: the rows of a week from a first day to a last one, what is left out, and those that follow none.
+ * @param {any[]} meetings with local times
+ */
+function inWeeks(meetings) {
+  /** @type {Record<string, Record<string, any[]>>} Meetings by time and weekday. */
+  const alike = {};
+  for (const meeting of meetings) {
+    const [[day, startTime], [lastDay, endTime]] = [meeting.startTime, meeting.endTime].map((each) => [each.slice(0, 10), each.slice(11)]);
+    const time = lastDay === day && lengthOf({ startTime, endTime }) <= DAY_MS / 2 ? `${startTime} ${endTime}` : "";
+    ((alike[time] ??= {})[weekdayOf(day)] ??= []).push({ ...meeting, day });
+  }
+  const { "": byThemselves = {}, ...regular } = alike;
+  const extra = Object.values(byThemselves).flat();
+  const weekly = [];
+  const inWeek = [];
+  for (const [time, found] of Object.entries(regular)) {
+    const [startTime, endTime] = time.split(" ");
+    const isDaily = WEEKDAYS.slice(0, 5).every((each) => found[each]);
+    if (isDaily) weekly.push({ weekday: WORKDAYS, startTime, endTime });
+    for (const [weekday, alike] of Object.entries(found)) {
+      const isWorkday = isDaily && WEEKDAYS.indexOf(weekday) < 5;
+      if (!isWorkday && alike.length > 1) weekly.push({ weekday, startTime, endTime });
+      (isWorkday || alike.length > 1 ? inWeek : extra).push(...alike);
+    }
+  }
+  const days = [...new Set(inWeek.map(({ day }) => day))].sort();
+  const [first = "", last = ""] = [days[0], days[days.length - 1]];
+  const left = [];
+  let count = 0;
+  for (let day = first; day && day <= last; day = plusDays(day, 1)) {
+    const due = weekly.filter((row) => row.weekday === weekdayOf(day) || (row.weekday === WORKDAYS && WEEKDAYS.indexOf(weekdayOf(day)) < 5)).length;
+    if (days.includes(day)) count += due;
+    else if (due) left.push({ day });
+  }
+  // Each day has all of its meetings or none, and few have none.
+  if (count !== inWeek.length || left.length > days.length / 2) return { weekly: [], extra: meetings };
+  return { weekly, first, last, holidays: left, extra: extra.sort((a, b) => a.startTime.localeCompare(b.startTime)) };
+}
+
+/** @param {string} day */
+function weekdayOf(day) {
+  return WEEKDAYS[(new Date(day).getUTCDay() + 6) % 7];
 }
 
 /** Return a new meeting: a day after the last one. @param {any} [last] */
@@ -238,6 +285,11 @@ function lengthOf({ startTime, endTime }) {
   return (end - start + DAY_MS) % DAY_MS || DAY_MS;
 }
 
+/** Let a weekly meeting that will start at another time take as long as before. @param {any} row @param {string} startTime */
+function keepLength(row, startTime) {
+  if (row.startTime && row.endTime && startTime) row.endTime = plusDays(`2031-05-05T${startTime}`, lengthOf(row) / DAY_MS).slice(11);
+}
+
 /** @param {Form} form */
 function timetable(form) {
   const extra = extraMeetings(form);
@@ -253,11 +305,11 @@ function timetable(form) {
   return { first, last, weekly, holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, extra };
 }
 
-/** Return the meetings of a course, each by itself, if they were changed. @param {Form} form @param {any} slot */
+/** Return the meetings of a course if they were changed. @param {Form} form @param {any} slot */
 function changedCourse(form, slot) {
-  const extra = extraMeetings(form);
-  if (isSame(extra, slot.meetings)) return {};
-  return extra.length ? { timetable: timetableOf(extra, form.zone) } : form.missing("extra");
+  const unchanged = new Form("slotForm", { timeZone: slot.timeZone, ...meetingsOf(slot, slot.timeZone) });
+  const [before, after] = [unchanged, form].map((each) => [each.zone, timetable(each)]);
+  return isSame(before, after) ? {} : { timetable: after[1] };
 }
 
 /** Return a timetable of meetings that follow no rule. @param {any[]} extra @param {string} zone */

@@ -13,7 +13,7 @@ import { whenOf } from "../forms/localtime.js";
 import { choice, toggleButton, withCount } from "../parts.js";
 import { pages } from "../pages.js";
 import { about } from "./parts.js";
-import { STATE_TAGS } from "./progress.js";
+import { STATE_TAGS, mailNote } from "./progress.js";
 
 const PAST_PAGE = 10;
 const MAILS = 5;
@@ -159,7 +159,7 @@ export function booked(user, campaignId) {
     return h(
       "li",
       { "data-key": mail.id },
-      about(t(`mail.kind.${mail.kind}`, {}, mail.kind), [mail.slot?.title, whenOf(at, deviceZone)]),
+      about(t(`mail.kind.${mail.kind}`, {}, mail.kind), [mail.slot?.title, whenOf(at, deviceZone), mailNote(mail)]),
       h("span", { class: `tag ${STATE_TAGS[mail.state]}` }, t(`mail.state.${mail.state}`)),
     );
   }

@@ -240,7 +240,7 @@ export function openImport() {
         { class: "stack tight" },
         h("p", null, t("people.importHelp")),
         h("p", { class: "small soft" }, t("people.importExample")),
-        h("pre", { class: "sheet small", tabindex: 0 }, "Nachname;Vorname;E-Mail;Klasse\nMüller;Änne;aenne@school.example;7a"),
+        h("pre", { class: "sheet small", tabindex: 0 }, t("people.importSample")),
       ),
       h(
         "div",

@@ -6,6 +6,7 @@ import { h, list, redraw } from "../../../kernel.js";
 import { button, checkbox, field, notice, saveFile } from "../../../parts.js";
 import { compareNames, errorText, number, t } from "../../../text.js";
 import { post, readCsv, saveCsv } from "../files.js";
+import { groupsOfCampaign } from "../forms/groups.js";
 import { about, back, codePage, copied, copyButton, invitationLink, messageOf, validUntil } from "./parts.js";
 import { mailProgress } from "./progress.js";
 
@@ -22,7 +23,9 @@ function byClass(a, b) {
   return compareNames(a.groups, b.groups) || compareNames(a.family_name || a.name, b.family_name || b.name);
 }
 
-export function openInvitations() {
+/** @param {string} campaignId whose people are invited, as long as nobody types other groups; "" for all */
+export function openInvitations(campaignId) {
+  let groups = "";
   let error = "";
   let groupError = "";
   let isSending = false;
@@ -32,13 +35,22 @@ export function openInvitations() {
   let isMailShown = false;
   const progress = mailProgress();
   const byMail = () => Boolean(site.sendsMail) && wantsMail;
+  if (campaignId) readCampaign();
+
+  async function readCampaign() {
+    try {
+      groups = await groupsOfCampaign(campaignId);
+    } catch (caught) {
+      error = errorText(codeOf(caught));
+    }
+    redraw();
+  }
 
   /** @param {any} event */
   async function submit(event) {
     event.preventDefault();
     if (isSending) return;
-    const given = new FormData(event.target);
-    const group = String(given.get("group")).trim();
+    const group = groups.trim();
     isSending = true;
     error = groupError = "";
     redraw();
@@ -127,7 +139,9 @@ export function openInvitations() {
       h(
         "form",
         { class: "sheet stack", onsubmit: submit, novalidate: true },
-        field("group", t("people.onlyGroup"), { autocomplete: "off" }, groupError),
+        field("group", t("people.onlyGroup"), { autocomplete: "off", value: groups, "data-controlled": true, oninput: (/** @type {any} */ typed) => {
+          groups = typed.target.value;
+        } }, groupError),
         site.sendsMail && checkbox("check", t("people.byMail"), { checked: wantsMail }, (isChecked) => (wantsMail = isChecked)),
         byMail() && h(
           "details",

@@ -8,9 +8,11 @@ import { DAY_MS } from "../forms/localtime.js";
 /** What was done on the page of a person who is gone, for the list of people. */
 export const news = { text: "" };
 
-/** Return the way back to the list. */
-export function back() {
-  return h("p", null, h("a", { href: "#/people" }, t("people.backToList")));
+/** Return the way back to the list, or to those of a campaign who have no place. @param {string} [campaignId] */
+export function back(campaignId) {
+  return h("p", null, campaignId
+    ? h("a", { href: `#/monitor/${campaignId}` }, t("monitor.unplaced"))
+    : h("a", { href: "#/people" }, t("people.backToList")));
 }
 
 /** Return a name as lists show it: "Becker, Björn", if the family name is known. @param {any} user */

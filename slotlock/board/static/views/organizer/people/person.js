@@ -250,7 +250,7 @@ export function openPerson(part) {
     const isSelf = user.id === me?.id;
     const mayChange = !user.erased && (isAdmin() || user.role === "MEMBER" || isSelf);
     return [
-      back(),
+      back(campaignId),
       h("div", { class: "top" }, h("h1", null, user.name), h("p", { class: "row" }, personTags(user))),
       user.emailUndeliverableSince && notice("stop", "warning", t("people.undeliverableSince", { day: dayOf(user.emailUndeliverableSince, deviceZone) })),
       similarGroups(user.similarGroups),

@@ -71,3 +71,8 @@ export function mailProgress() {
 
   return { load, render, leave };
 }
+
+/** Return why a mail is not sent, in words for the reasons of slotlock, or the response of another server. @param {any} entry of the outbox */
+export function mailNote({ state, note }) {
+  return state === "SENT" || !note ? "" : t(`mail.note.${note}`, {}, note);
+}
