@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, Page, Route, expect
+from playwright.async_api import BrowserContext, Locator, Page, Route, expect
 
 from tests.support.board.pages import Board, Course, asks_for, shown
 from tests.support.clients.campaigns import (
@@ -16,10 +16,12 @@ from tests.support.clients.campaigns import (
     RUN,
     SET_WISHES,
     UNPUBLISH_CAMPAIGN,
+    UPDATE_CAMPAIGN,
     create_campaign,
     until_draw,
 )
 from tests.support.clients.client import hours_from_now
+from tests.support.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -67,6 +69,11 @@ async def drawn_course(board: Board, **settings: Any) -> Course:
     return Course(campaign_id, slot_id)
 
 
+def entry_of(page: Page, course: Course) -> Locator:
+    """Return the entry of the campaign on the first page."""
+    return page.get_by_role("listitem").filter(has=page.locator(f'[href="{course.address}"]'))
+
+
 async def close(board: Board, course: Course) -> None:
     """Close the wishes, and wait until they are fixed."""
     await board.organizer.execute(CLOSE, id=course.campaign_id)
@@ -87,6 +94,7 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
         seedSource="Lottery numbers, ascending",
     )  # fmt: skip
     campaign, wishes = f"#/campaign/{course.campaign_id}", f"#/wishes/{course.campaign_id}"
+    slot = f"#/slot/{course.slot_id}"
     page = await board.open(await board.context(student, viewport={"width": 360, "height": 640}))
 
     async def show(address: str) -> str:
@@ -103,11 +111,14 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
     await expect(course.row(page)).to_contain_text("1 place, drawn by lot")
     assert "pens" not in await page.locator("main").inner_text()
     await show("#/")
-    entry = page.get_by_role("listitem").filter(has=page.locator(f'[href="{campaign}"]'))
+    entry = entry_of(page, course)
     await expect(entry).to_contain_text("2 days left")
     await expect(entry.get_by_role("link", name="Rank your wishes")).to_have_attribute(
         "href", wishes
     )
+    await show(slot)
+    await page.get_by_role("link", name="Rank your wishes").wait_for()
+    assert "1 of 1 free" not in await page.locator("main").inner_text()
     text = await show(wishes)
     for sentence in ("Round 1: in turn", "A further wish never hurts.", "Lottery numbers"):
         assert sentence in text, sentence
@@ -118,7 +129,7 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
     await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
     await board.organizer.book_slot(course.slot_id, userId=await student.fetch_user_id())
     await close(board, course)
-    for address in (campaign, "#/"):
+    for address in (campaign, "#/", slot):
         await show(address)
         await shown(page, "The wishes are final. The draw is from").wait_for()
         await page.get_by_role("link", name="How your list counts").wait_for()
@@ -134,7 +145,8 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
 async def test_a_result_stands_before_what_is_left_and_nobody_waits_for_full_courses(
     board: Board,
 ) -> None:
-    student, other = await board.student(), await board.student("Noa")
+    names = ("Mia", "Noa", "Lin")
+    student, other, absent = [await board.student(name) for name in names]
     course = await drawn_course(board, leftoversOpenAt=hours_from_now(72))
     for each in (student, other):
         await each.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
@@ -145,6 +157,10 @@ async def test_a_result_stands_before_what_is_left_and_nobody_waits_for_full_cou
         for address in ("#/", course.address, f"#/wishes/{course.campaign_id}")
     ]
     await shown(wishes, "Takes part in the draw.").wait_for()
+    later = await board.context(absent)
+    await later.clock.install()
+    course_page = await board.open(later, f"#/slot/{course.slot_id}")
+    await shown(course_page, "The wishes are final.").wait_for()
     await publish(board, course)
     await page.get_by_text("Still free: 3 places in 1 course, from").wait_for()  # by an event
     await expect(course.row(page)).to_contain_text(re.compile("Full|Yours"))
@@ -158,9 +174,48 @@ async def test_a_result_stands_before_what_is_left_and_nobody_waits_for_full_cou
     got = await rows.inner_text()
     assert "You have a place." in got or "the last place went to number 1." in got
 
+    async def is_over() -> bool:
+        await course_page.clock.run_for(10_000)
+        return await course_page.locator(".notice").count() == 0
+
+    await eventually(is_over, "an open page of a course shows that the draw is over")
+    await shown(course_page, "Full").wait_for()
+    # Members without wishes, and guests, read the same of what is left.
+    for context in (await board.context(absent), await board.context(locale="en")):
+        for address in ("#/", course.address):
+            page = await board.open(context, address)
+            place = entry_of(page, course) if address == "#/" else page.locator("main")
+            await place.get_by_text("Still free: 3 places in 1 course, from").wait_for()
+            assert await place.get_by_role("link", name="Your result").count() == 0
+
+
+async def test_a_user_with_two_places_at_a_time_is_asked_to_give_one_back(board: Board) -> None:
+    student, course = await board.student(), await drawn_course(board)
+    await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
+    await close(board, course)
+    other = await board.course(
+        title="Go", startTime=hours_from_now(80.5), endTime=hours_from_now(82)
+    )
+    await student.book_slot(other.slot_id)
+    await publish(board, course)
+    address = f"#/wishes/{course.campaign_id}"
+    page = await board.open(await board.context(student), address)
+    row = page.get_by_role("region", name="Your result").get_by_role("listitem")
+    await expect(row).to_contain_text("You have a place.")
+    await expect(row).to_contain_text("At that time you also have Go. Give one of the two back.")
+    await page.get_by_role("link", name="Give back: Go").wait_for()
+    await page.get_by_role("link", name="Give back: Chess").click()
+    await page.get_by_role("button", name="Give back: Chess").click()
+    await page.get_by_role("group").get_by_role("button", name="Give back").click()
+    await page.get_by_role("heading", name="Yours", exact=True).wait_for(state="detached")
+    await page.goto(f"/board{address}")
+    await expect(row).to_contain_text("You drew a place, but no longer have it.")
+    await expect(row).not_to_contain_text("Go")
+
 
 async def test_a_result_without_anything_left_says_so(board: Board) -> None:
-    student, course = await board.student(), await board.course(capacity=1, opens_in_s=3600)
+    student, absent = await board.student(), await board.student("Lin")
+    course = await board.course(capacity=1, opens_in_s=3600)
     settings = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(2)}
     await board.organizer.execute(
         CONFIGURE, input={**settings, "leftoversOpenAt": hours_from_now(9)}
@@ -168,11 +223,22 @@ async def test_a_result_without_anything_left_says_so(board: Board) -> None:
     await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
     await close(board, course)
     await publish(board, course)
-    context = await board.context(student)
+    contexts = [await board.context(each) for each in (student, absent)]
+
+    async def is_over(address: str) -> None:
+        for context in contexts:
+            page = await board.open(context, address)
+            place = entry_of(page, course) if address == "#/" else page.locator("main")
+            await place.get_by_text("No places are left.").wait_for()
+            assert await page.get_by_role("timer").count() == 0
+            assert not re.search("Opens|Open until", await place.inner_text())
+
     for address in (course.address, "#/", f"#/wishes/{course.campaign_id}"):
-        page = await board.open(context, address)
-        await page.get_by_text("No places are left.").wait_for()
-        assert await page.get_by_role("timer").count() == 0
+        await is_over(address)
+    opening = {"campaignId": course.campaign_id, "opensAt": hours_from_now(-1)}
+    await board.organizer.execute(UPDATE_CAMPAIGN, input=opening)
+    for address in (course.address, "#/"):
+        await is_over(address)
 
 
 async def test_a_wish_that_is_added_has_the_focus_and_nothing_moves_under_a_finger(

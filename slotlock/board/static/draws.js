@@ -49,8 +49,8 @@ export function follow(read, pause = pauseOf) {
   };
 }
 
-/** Follow the draw of a campaign until its places are booked, and what is left then. @param {string} campaign */
-export function followDraw(campaign) {
+/** Follow the draw of a campaign until its places are booked, and what is left then. @param {string} campaign @param {() => void} [onOver] */
+export function followDraw(campaign, onOver) {
   /** @type {{draw: any, free: any[] | null}} and the courses with free places */
   const found = { draw: null, free: null };
   const following = follow(async () => {
@@ -58,6 +58,7 @@ export function followDraw(campaign) {
       ({ draw: found.draw } = await run("drawState", { campaign }));
       const isOver = found.draw?.isWritten;
       if (isOver) found.free = await readAll("freeSlots", { campaign }, "slots");
+      if (isOver) onOver?.();
       return isOver ? undefined : found.draw;
     } catch (caught) {
       codeOf(caught);
@@ -73,18 +74,28 @@ export function followDraw(campaign) {
    * Return what the page of the campaign says of the draw.
    * @param {any} shown the campaign @param {any[] | null} slots of the campaign @param {string} from when what is left can be booked
    */
-  function panel({ admission, hasMyWishes }, slots, from) {
+  function panel({ admission, hasMyWishes, closesAt }, slots, from) {
     const { draw } = found;
-    const result = () => notice("", "star", slots && leftoversText(slots, from), hasMyWishes && link("wishes.result"));
-    if (admission !== "DRAW") return draw?.state === "PUBLISHED" && result();
+    if (admission !== "DRAW") {
+      const text = slots && Date.parse(closesAt) > now() && leftoversText(slots, from);
+      return draw?.state === "PUBLISHED" && (text || hasMyWishes) && notice("", "star", text, hasMyWishes && link("wishes.result"));
+    }
     if (!isCollecting(draw)) return notice("wait", "clock", drawText(draw), hasMyWishes && link("wishes.counts"));
     return notice("", "clock", [h("strong", { class: "named" }, drawText(draw)), h("br"), t("wishes.calm")], link("wishes.enter"));
   }
 
-  /** Return what the first page says of the draw, and a link. @param {any} shown the campaign @param {string} from when what is left can be booked */
-  function entry({ admission, hasMyWishes }, from) {
+  /**
+   * Return what the first page says of the draw, and a link or a tag.
+   * @param {any} shown the campaign @param {string} from when what is left can be booked @param {any[]} usual what it says without a draw
+   */
+  function entry({ admission, hasMyWishes }, from, usual) {
     const { draw, free } = found;
-    if (admission !== "DRAW") return draw?.state !== "CANCELLED" && [free ? leftoversText(free, from) : "", link("wishes.result")];
+    if (admission !== "DRAW") {
+      if (!free) return usual;
+      // How much is free changes while everybody books.
+      const text = from || !free.length ? leftoversText(free, from) : usual[0];
+      return [text, hasMyWishes ? link("wishes.result") : free.length > 0 && usual[1]];
+    }
     return [drawText(draw), isCollecting(draw) ? link("wishes.enter") : hasMyWishes && link("wishes.counts")];
   }
 

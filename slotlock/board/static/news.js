@@ -19,6 +19,25 @@ const LOOKS = {
 };
 const NEWS_ICONS = { yours: "tick", wait: "clock", stop: "warning" };
 
+/** So long a page is visible before its news are read: then its title is of the page again. */
+const READ_MS = 5000;
+/** The newest, until it is read. */
+let unread = "";
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let reading;
+
+/** Let the title go once the page was visible for a while. */
+function readSoon() {
+  clearTimeout(reading);
+  if (!document.hidden) reading = setTimeout(endNews, READ_MS);
+}
+document.addEventListener("visibilitychange", readSoon);
+
+function endNews() {
+  unread = "";
+  redraw();
+}
+
 /** @typedef {{slot: any, look: "yours" | "wait" | "stop", text: string, free: string}} Item */
 /** The newest is the first. @type {Item[]} */
 let news = [];
@@ -32,6 +51,8 @@ export async function tellNews({ action, booking: { slot, heldUntil } }) {
   /** @type {Item} */
   const item = { slot, look: LOOKS[kind], text: title + (slot.cancelReason ? t("whose", { name: slot.cancelReason }) : ""), free: "" };
   news = [item, ...news.filter((each) => each.slot.id !== slot.id)].slice(0, MAX_NEWS);
+  unread = item.text;
+  readSoon();
   redraw();
   if (kind === "SLOT_CANCELLED" && slot.campaign) item.free = await freeCourses(slot.campaign.id).catch(() => "");
   say([item.text, item.free].filter(Boolean).join(". "), slot.id);
@@ -48,12 +69,13 @@ async function freeCourses(campaign) {
 /** Hide news. @param {Item} [item] or all */
 export function hideNews(item) {
   news = item ? news.filter((each) => each !== item) : [];
+  if (item?.text === unread || !item) unread = "";
   redraw();
 }
 
-/** Return the newest, for the title of the page. */
-export function newestNews() {
-  return news[0]?.text;
+/** Return what nobody has seen yet, for the title of the page. */
+export function unreadNews() {
+  return unread;
 }
 
 /** Return the news: below what is there, so that nothing moves under a thumb that books. */

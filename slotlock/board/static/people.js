@@ -7,16 +7,19 @@ import { tab } from "./storage.js";
 const STORED_PEOPLE = "slotlock.people";
 /** So long a page that is loaded again asks nothing: in a rush, many are. */
 const YOUNG_PEOPLE_MS = 600_000;
+/** So often a page that shows courses asks while somebody has not answered an invitation to a team. */
+const AWAITED_MS = 20_000;
 
 /**
  * @typedef {{id: string, name: string}} Person
  * @typedef {{id: string, person: Person}} Place
- * @typedef {{user: string | undefined, readAt: number, others: Person[], invitations: any[], places: Record<string, Place[]>}} Persons
+ * @typedef {{user: string | undefined, readAt: number, others: Person[], invitations: any[], isAwaiting: boolean, places: Record<string, Place[]>}} Persons
  * `places` has the bookings that were made here for others, by slot
  */
 /** @type {Persons} */
-const NOBODY = { user: undefined, readAt: 0, others: [], invitations: [], places: {} };
+const NOBODY = { user: undefined, readAt: 0, others: [], invitations: [], isAwaiting: false, places: {} };
 let persons = NOBODY;
+let askedAt = 0;
 
 /**
  * What shows people, once it is loaded: below a slot, and invitations to teams; and what asks whether others still have their places.
@@ -73,11 +76,18 @@ function keepPeople(changes) {
 export async function readPeople(youngMs = 0) {
   const user = me?.id;
   if (!user || Date.now() - persons.readAt < youngMs) return;
+  askedAt = Date.now();
   const data = await run("people").catch(() => null);
   if (!data || persons.user !== user) return;
   const all = data.myTeams.flatMap((/** @type {any} */ team) => team.members.map((/** @type {any} */ each) => each.user));
   const found = new Map(all.filter((/** @type {any} */ each) => each && each.id !== user).map((/** @type {any} */ each) => [each.id, each]));
-  keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations });
+  const isAwaiting = data.myTeams.some((/** @type {any} */ team) => team.invitations.length);
+  keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations, isAwaiting });
+}
+
+/** Learn soon of who joins a team, while somebody looks at courses. */
+export function awaitPeople() {
+  if (persons.isAwaiting && !document.hidden && Date.now() - askedAt > AWAITED_MS) readPeople();
 }
 
 /** Begin with what this tab keeps of the person; nothing stays after they signed out. */

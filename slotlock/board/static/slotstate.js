@@ -71,13 +71,13 @@ export function freePlaces(slot) {
 
 /**
  * Follow the draw of a campaign. What shows it is loaded with the first one.
- * @param {string} campaign
+ * @param {string} campaign @param {() => void} [onOver] the places are booked
  * @returns {ReturnType<typeof import("./draws.js").followDraw>}
  */
-export function drawOf(campaign) {
+export function drawOf(campaign, onOver) {
   let isLeft = false;
   const lot = { again() {}, panel: () => null, entry: () => [""], stop: () => (isLeft = true) };
-  Promise.all([import("./draws.js"), loadLaterTexts()]).then(([{ followDraw }]) => isLeft || Object.assign(lot, followDraw(campaign)), () => null);
+  Promise.all([import("./draws.js"), loadLaterTexts()]).then(([{ followDraw }]) => isLeft || Object.assign(lot, followDraw(campaign, onOver)), () => null);
   return /** @type {any} */ (lot);
 }
 

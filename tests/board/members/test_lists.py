@@ -44,8 +44,10 @@ async def test_a_list_is_where_it_was_and_its_rows_have_one_height(board: Board)
     page = await board.visit(student, course, **PHONE)
     await course.row(page, "open").wait_for()
     await shown(page, "You can book 1 course").wait_for()
-    # All filters are in the window.
+    # All filters are in the window, and begin where the field does.
     chips = page.locator(".filters .chip, .filters .input")
+    left = "chip => chip.getBoundingClientRect().left"
+    assert await chips.first.evaluate(left) == await chips.nth(1).evaluate(left)
     for chip in await chips.all():
         box = await chip.bounding_box()
         assert box is not None

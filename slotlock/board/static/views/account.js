@@ -31,7 +31,6 @@ export function openAccount(code) {
     readPeople();
     try {
       account = await run("account");
-      readPeople();
       error = "";
     } catch (caught) {
       error = codeOf(caught);

@@ -42,8 +42,8 @@ export function openCampaigns() {
       tag = h("span", { class: isOpen ? "tag yours" : "tag over" }, t(isOpen ? "open.now" : "open.over"));
       when = isOpen ? t("open.until", { time: opening(closesAt, schoolZone) }) : "";
     }
-    if (campaign.admission === "DRAW" || (campaign.hasMyWishes && leftMs > 0)) {
-      [when, tag] = lotOf(campaign).entry(campaign, opening(opensAt, schoolZone)) || [when, tag];
+    if (campaign.admission === "DRAW" || (campaign.draw && closesAt > now())) {
+      [when, tag] = lotOf(campaign).entry(campaign, leftMs > 0 ? opening(opensAt, schoolZone) : "", [when, tag]);
     }
     const isOwn = me?.role === "MEMBER" && isForMe(campaign); // then its groups are no news
     const groups = isOwn ? "" : audienceOf(campaign);

@@ -7,9 +7,9 @@ import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
 import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose, zoneNote } from "../parts.js";
-import { others, shows } from "../people.js";
+import { awaitPeople, others, shows } from "../people.js";
 import { footOf, slotRow, whereOf } from "../rows.js";
-import { audienceOf, freePlaces, groupsOf, isForMe, opening, shownState } from "../slotstate.js";
+import { audienceOf, drawOf, freePlaces, groupsOf, isForMe, opening, shownState } from "../slotstate.js";
 import { LiveSlots, readAll } from "../store.js";
 import { dayOf, durationOf, listOf, moment, ordinal, rhythmOf, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
 
@@ -23,6 +23,8 @@ export function openSlot(part) {
   const [slotId, mode] = part.split("/");
   const isSwapping = mode === "swap";
   let areAllMeetings = false;
+  /** The draw of its campaign, while it is one. @type {ReturnType<typeof drawOf> | undefined} */
+  let byLot;
   const live = new LiveSlots(read);
 
   async function read() {
@@ -33,6 +35,7 @@ export function openSlot(part) {
     });
     if (!slot) return null;
     shows.check?.();
+    if (slot.campaign?.admission === "DRAW" && !live.isLeft) byLot ??= drawOf(slot.campaign.id, () => live.load());
     const more = await readOthers(slot).catch(() => []);
     return [slot, ...(more ?? []).filter((each) => each.id !== slot.id)];
   }
@@ -56,6 +59,7 @@ export function openSlot(part) {
   // Another position comes with another length of the waiting list.
   const stopWatching = watchMine(() => live.load(), (id) => live.items?.find((each) => each.id === id), () => live.load());
   const timer = setInterval(() => {
+    awaitPeople();
     sayDeadlines(live.items);
     redraw();
   }, 1000);
@@ -83,7 +87,15 @@ export function openSlot(part) {
         h("p", { class: "soft" }, [when(slot), whereOf(slot)].filter(Boolean).join(" · ")),
       ),
       zoneNote(slot.timeZone),
-      h("div", { class: "stack loose" }, place(slot, context), forOthers(slot, context), dates(slot, context), about(slot)),
+      h(
+        "div",
+        { class: "stack loose" },
+        context.isByLot && byLot?.panel(campaign, null, ""),
+        place(slot, context),
+        forOthers(slot, context),
+        dates(slot, context),
+        about(slot, context),
+      ),
       aside(slot, context),
     ];
   }
@@ -190,8 +202,8 @@ export function openSlot(part) {
     );
   }
 
-  /** @param {any} slot */
-  function about(slot) {
+  /** @param {any} slot @param {any} context */
+  function about(slot, { isByLot }) {
     const count = slot.meetings.length;
     const shown = areAllMeetings ? slot.meetings : slot.meetings.slice(0, MEETINGS);
     const resources = slot.resources.map((/** @type {any} */ each) => each.name);
@@ -210,7 +222,7 @@ export function openSlot(part) {
       resources.length > 0 && [t("slot.with"), listOf(resources)],
       slot.capacity && [
         t("slot.places"),
-        freePlaces(slot) > 0
+        freePlaces(slot) > 0 && !isByLot
           ? t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining })
           : t(slot.remaining > 0 ? "state.places" : "slot.allTaken", { count: slot.capacity }),
       ],
@@ -269,6 +281,7 @@ export function openSlot(part) {
       stopListening();
       stopWatching();
       clearInterval(timer);
+      byLot?.stop();
     },
   };
 }

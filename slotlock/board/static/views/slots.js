@@ -7,7 +7,7 @@ import { codeOf, me, run } from "../client.js";
 import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
 import { bones, button, checkbox, dashes, failure, freshness, icon, notice, searchField, section, zoneNote } from "../parts.js";
-import { shows, whom } from "../people.js";
+import { awaitPeople, shows, whom } from "../people.js";
 import { byDay, slotRow } from "../rows.js";
 import { drawOf, freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
@@ -68,7 +68,7 @@ export function openSlots(part) {
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
       if (Date.parse(campaign?.opensAt) < now()) readCancelled(); // nobody has one before
       if (byLot) byLot.again();
-      else if (!live.isLeft && (isByLot() || campaign?.hasMyWishes)) byLot = drawOf(campaignId);
+      else if (!live.isLeft && (isByLot() || campaign?.draw)) byLot = drawOf(campaignId);
     } catch (caught) {
       error = codeOf(caught);
       if (!campaign) again = setTimeout(load, READS_SPREAD_MS * (0.5 + Math.random()));
@@ -123,6 +123,7 @@ export function openSlots(part) {
       const first = /** @type {HTMLElement | null} */ (document.querySelector("ol.slots"));
       if (first) stayUnder(first);
     }
+    awaitPeople();
     sayDeadlines(live.items);
     redraw();
   }, 1000);
@@ -161,7 +162,8 @@ export function openSlots(part) {
     const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
     const limit = campaign.maxBookings;
     const count = me && limit ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
-    if (isByLot()) return mine > 0 && h("p", { class: "soft" }, count);
+    const isTaken = campaign.draw?.state === "PUBLISHED" && live.items && !live.items.some(freePlaces);
+    if (isByLot() || isTaken) return mine > 0 && h("p", { class: "soft" }, count);
     return h("p", { class: "soft" }, opensAt > now() ? opensText(opensAt, zone) : closes, count && " · ", count);
   }
 

@@ -53,6 +53,8 @@ export function openWishes(campaignId) {
   let data = null;
   /** @type {any[] | null} */
   let slots = null;
+  /** What this person has, once the places are booked. @type {any[] | null} */
+  let mine = null;
   /** The ids of the wishes, the best first. @type {string[]} */
   let ranked = [];
   /** The team that wishes together; empty for this person alone. */
@@ -79,7 +81,10 @@ export function openWishes(campaignId) {
       [data.draw] = data.draws;
       // Publishing and booking change what is free.
       const stage = data.draw?.state + data.draw?.isWritten;
-      if (stage !== slotsOf) slots = await readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
+      if (stage !== slotsOf) {
+        slots = await readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
+        if (data.draw?.isWritten) mine = (await readAll("myWeek", {}, "myBookings"))?.map((each) => each.slot) ?? null;
+      }
       slotsOf = stage;
       error = data.campaign && data.draw ? "" : "CAMPAIGN_NOT_FOUND";
       // A list that was changed during the read, or waits to be saved, is newer.
@@ -310,20 +315,30 @@ export function openWishes(campaignId) {
     return t(`wishes.${outcome.result}`);
   }
 
+  /** Ask for one of two places: what was booked since the wishes were closed may overlap with a drawn one. @param {any} own */
+  function giveOne(own) {
+    const meets = (/** @type {any} */ one) => own.meetings.some((/** @type {any} */ each) => one.startTime < each.endTime && each.startTime < one.endTime);
+    const other = mine?.find((each) => each.id !== own.id && each.status !== "CANCELLED" && each.meetings.some(meets));
+    /** @param {any} slot */
+    const link = ({ id, title }) => h("a", { class: "btn second", href: `#/slot/${id}` }, t("week.giveBack") + t("whose", { name: title }));
+    return other && notice("wait", "overlap", t("wishes.giveOne", other), [own, other].map(link));
+  }
+
   /** @param {any} draw */
   function results({ myResult: own, isWritten, entryCount }) {
     if (!own) return notice("", "star", t(data.myWishes ? "wishes.leftOut" : "wishes.notTaken"));
-    const isOwn = (/** @type {any} */ each) => each.result === "GRANTED" && !each.notBooked;
+    const isDrawn = (/** @type {any} */ each) => each.result === "GRANTED" && !each.notBooked;
     const rounds = new Set(own.wishes.map((/** @type {any} */ each) => each.round).filter(Boolean));
     return [
       h("p", null, t("wishes.number", { number: number(own.lotteryNumber ?? 0), count: number(entryCount ?? 0) })),
       own.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
       !isWritten && notice("wait", "clock", t("wishes.booking")),
-      h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => h(
-        "li",
-        null,
-        line(each.slotId, index, said(isOwn(each), isOwn(each) && rounds.size < 2 ? t("wishes.granted") : why(each, own))),
-      ))),
+      h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => {
+        const booked = mine?.find(({ id }) => id === each.slotId);
+        const isOwn = isDrawn(each) && (booked ?? !mine);
+        const text = isDrawn(each) && !isOwn ? t("wishes.noLonger") : isOwn && rounds.size < 2 ? t("wishes.granted") : why(each, own);
+        return h("li", null, line(each.slotId, index, said(isOwn, text)), isOwn && booked && giveOne(booked));
+      })),
     ];
   }
 

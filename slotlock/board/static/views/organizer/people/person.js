@@ -186,7 +186,7 @@ export function openPerson(part) {
       invitationLink(invitation.invitationToken),
       sentences([
         t("people.linkUntil", { until }),
-        t("people.codeIs", { address: codePage(), code: invitation.invitationToken }),
+        t("people.codeIs", { address: codePage(), code: invitation.invitationToken.replaceAll("-", "\u2011") }),
         invitation.isMailed && t("people.linkMailed"),
       ]),
     );
