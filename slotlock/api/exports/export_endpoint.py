@@ -1,5 +1,6 @@
 """`GET /exports/slots/{id}.csv`, `.xlsx` or `.pdf`, and the same for campaigns, for organizers.
 
+`?by=user`, `group` or `resource` turns the rosters of a campaign around.
 `/exports/campaigns/{id}/slots.csv` are the slots of a campaign, as an import reads them.
 `/exports/links/{token}` is an export by a signed link, which a browser can follow.
 """
@@ -37,7 +38,12 @@ from slotlock.auth import export_links
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
+from slotlock.domain.reports.export_formats import (
+    CsvSeparator,
+    ExportFormat,
+    ExportGrouping,
+    ExportLanguage,
+)
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.slot_files.columns import COLUMNS
 from slotlock.domain.users.user import Caller
@@ -58,12 +64,14 @@ MEDIA_TYPES = {
     "pdf": "application/pdf",
 }
 CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
+CONTENTS_BY = {"user": "users", "group": "users", "resource": "timetables"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
 CHUNK_BYTES = 65_536
 _SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.csv")
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
 
 Result = TypeVar("Result")
+Member = TypeVar("Member", ExportLanguage, ExportGrouping)
 
 
 def exports_endpoint(
@@ -83,7 +91,7 @@ class Exports:
     async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
         """Build the file that the path names, and send it."""
         # A link of a browser may have more parameters: programs of mail add some.
-        query_params(request, "separator", "language")
+        query_params(request, "separator", "language", "by")
         return await self.download(auth, organizer, request, request.path_params["path"])
 
     async def download(
@@ -96,32 +104,37 @@ class Exports:
         the names and codes of the API.
 
         Raises:
-            HttpError: 400 for an unknown separator or language, 404 without such a slot or
-                campaign, 413 for a PDF with too many rows, 503 if MongoDB is unavailable or other
-                exports take long.
+            HttpError: 400 for an unknown separator, language or grouping, or one that the format
+                lacks, 404 without such a slot or campaign, 413 for a PDF with too many rows, 503 if
+                MongoDB is unavailable or other exports take long.
         """
         path, _, of_link = export.partition("?")
         options = {**request.query_params, **dict(parse_qsl(of_link))}
         accepted = request.headers.get("accept-language")
         separator = choose_separator(options.get("separator"), accepted)
-        language = _find_language(options.get("language"))
+        language = _find_member(ExportLanguage, "language", options.get("language"))
+        grouping = _find_member(ExportGrouping, "by", options.get("by")) or ExportGrouping.SLOT
         if slots := _SLOTS_PATH.fullmatch(path):
             return await self._download_slots(organizer, slots[1], separator)
         match = _PATH.fullmatch(path)
         if match is None:
             raise HttpError(404, "There is nothing here.")
         kind, global_id, file_format = match.groups()
+        is_campaign = kind == "campaign"
+        if problem := grouping.problem_with(ExportFormat(file_format), is_campaign=is_campaign):
+            raise HttpError(400, problem)
         if file_format == "pdf":
             language = language or choose_language(preferred_languages(accepted))
         subject, day = await self._find_target(organizer, kind, global_id)
         id_ = global_id.removeprefix(f"{kind}_")
-        build = self._builder.build(kind, id_, file_format, separator, language)
+        build = self._builder.build(kind, id_, file_format, separator, language, grouping)
         with untimed():
             outcome = await _cancel_on_disconnect(request, build)
         match outcome:
             case ExportFile():
                 await _recheck_organizer(auth, organizer, outcome)
-                content, rest = CONTENTS[file_format], f"{day}.{file_format}"
+                content = CONTENTS_BY.get(grouping, CONTENTS[file_format])
+                rest = f"{day}.{file_format}"
                 ending = f"{sheet_name(content, language)}-{rest}"
                 plain = ending if ending.isascii() else f"{content}-{rest}"
                 disposition = content_disposition(subject, ending, plain_ending=plain)
@@ -171,12 +184,12 @@ class Exports:
         raise HttpError(404, f"There is no such {kind}.")
 
 
-def _find_language(parameter: str | None) -> ExportLanguage | None:
+def _find_member(kind: type[Member], name: str, value: str | None) -> Member | None:
+    """Return the member that a parameter names; None without the parameter."""
     try:
-        return ExportLanguage(parameter) if parameter is not None else None
+        return kind(value) if value is not None else None
     except ValueError:
-        names = ", ".join(ExportLanguage)
-        raise HttpError(400, f"`language` is one of {names}.") from None
+        raise HttpError(400, f"`{name}` is one of {', '.join(kind)}.") from None
 
 
 async def _recheck_organizer(auth: Auth, organizer: Caller, export: ExportFile) -> None:
