@@ -10,7 +10,7 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, RosterRow
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.schedule.schedule_texts import format_schedule
+from slotlock.domain.schedule.schedule_texts import format_schedule, zone_text
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import class_of
@@ -77,6 +77,13 @@ def _schedule(row: RosterRow, language: ExportLanguage) -> str:
     return format_schedule(slot.meetings, slot.time_zone, language) if slot.meetings else ""
 
 
+def _time(row: RosterRow, language: str) -> str:
+    """Return when a slot takes place, without its zone."""
+    slot = row.slot
+    text = format_schedule(slot.all_meetings, slot.time_zone, language)
+    return text.removesuffix(zone_text(slot.time_zone, language))
+
+
 Columns = tuple[RosterColumn[Any], ...]
 SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
     RosterColumn("slot", "Course", 28, lambda slot: slot.title),
@@ -134,6 +141,19 @@ ALL_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("location", "Location", 24, lambda row: row.slot.place),
     RosterColumn("start", "Start (local)", 17, lambda row: row.slot.start),
 )
+# Of the lists by user and by resource.
+USER_COLUMNS: Columns = (*ALL_COLUMNS[:3], _EMAIL, _GROUPS)
+PLACE_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    ALL_COLUMNS[-1],
+    RosterColumn("end", "End (local)", 17, lambda row: row.slot.end),
+    RosterColumn("time_zone", "Time zone", 18, lambda row: row.slot.time_zone),
+    RosterColumn("slot", "Course", 28, lambda row: row.slot.title),
+    _NAME,
+    _EMAIL,
+    _GROUPS,
+    of_booking("status", "Status", 12, lambda booking: booking.status.name, is_coded=True),
+    *LAST_COLUMNS,
+)
 STATUS = RosterColumn[Slot]("status", "Status", 12, lambda slot: slot.status.name, is_coded=True)
 COUNT_COLUMNS: tuple[RosterColumn[PlaceCounts], ...] = (
     RosterColumn("places", "Places", 9, lambda counts: counts.places),
@@ -148,6 +168,12 @@ SHEET = RosterColumn[str]("sheet", "Sheet", 32, lambda name: name)
 SIGN_IN_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("name", "Name", 6, lambda row: row.list_name),
     RosterColumn("groups", "Groups", 3, lambda row: ", ".join(row.groups)),
+)
+PLACE_SHEET_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    RosterColumn("time", "Time", 5, lambda row: row.slot.start, text=_time),
+    RosterColumn("slot", "Course", 4, lambda row: row.slot.numbered_title),
+    RosterColumn("name", "Name", 5, lambda row: row.list_name),
+    RosterColumn("groups", "Groups", 2, lambda row: ", ".join(row.groups)),
 )
 
 

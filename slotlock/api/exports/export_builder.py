@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import BinaryIO
 
-from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
+from slotlock.domain.reports.export_formats import CsvSeparator, ExportGrouping, ExportLanguage
 from slotlock.domain.shared.value_object import value_object
 
 COMMAND = (sys.executable, "-m", "slotlock.api.exports.export_process")
@@ -82,6 +82,7 @@ class ExportBuilder:
         file_format: str,
         separator: CsvSeparator = CsvSeparator.COMMA,
         language: ExportLanguage | None = None,
+        grouping: ExportGrouping = ExportGrouping.SLOT,
         *,
         for_leader: bool = False,
     ) -> Export:
@@ -91,7 +92,8 @@ class ExportBuilder:
         the API, and a PDF is English. The file of a leader has no addresses.
         """
         now, reader = self._now().isoformat(), "leader" if for_leader else "organizer"
-        arguments = (kind, id_, file_format, now, separator.value, language or "", reader)
+        options = (separator.value, language or "", grouping.value, reader)
+        arguments = (kind, id_, file_format, now, *options)
         # Other users can read the arguments and environment of a process, but not its pipe.
         return await self._build_alone((*COMMAND, *arguments), self._mongo_url)
 

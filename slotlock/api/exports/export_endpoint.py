@@ -2,6 +2,7 @@
 
 The leader of a slot gets the files of the slot without addresses.
 
+`?by=user`, `group` or `resource` turns the rosters of a campaign around.
 `/exports/campaigns/{id}/slots.csv` are the slots of a campaign, as an import reads them.
 `/exports/links/{token}` is an export by a signed link, which a browser can follow.
 """
@@ -45,7 +46,12 @@ from slotlock.auth import export_links
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
+from slotlock.domain.reports.export_formats import (
+    CsvSeparator,
+    ExportFormat,
+    ExportGrouping,
+    ExportLanguage,
+)
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.slot_files.columns import COLUMNS
 from slotlock.domain.users.user import Caller
@@ -67,12 +73,14 @@ MEDIA_TYPES = {
     "pdf": "application/pdf",
 }
 CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
+CONTENTS_BY = {"user": "users", "group": "users", "resource": "timetables"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
 CHUNK_BYTES = 65_536
 _SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.csv")
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
 
 Result = TypeVar("Result")
+Member = TypeVar("Member", ExportLanguage, ExportGrouping)
 
 
 def exports_endpoint(
@@ -92,7 +100,7 @@ class Exports:
     async def respond(self, auth: Auth, caller: Caller, request: Request) -> Response:
         """Build the file that the path names, and send it."""
         # A link of a browser may have more parameters: programs of mail add some.
-        query_params(request, "separator", "language")
+        query_params(request, "separator", "language", "by")
         return await self.download(auth, caller, request, request.path_params["path"])
 
     async def download(self, auth: Auth, caller: Caller, request: Request, export: str) -> Response:
@@ -103,36 +111,47 @@ class Exports:
         the names and codes of the API.
 
         Raises:
-            HttpError: 400 for an unknown separator or language, 403 for who neither is an organizer
-                nor leads the slot, 404 without such a slot or campaign, 413 for a PDF with too many
-                rows, 503 if MongoDB is unavailable or other exports take long.
+            HttpError: 400 for an unknown separator, language or grouping, or one that the format
+                lacks, 403 for who neither is an organizer nor leads the slot, 404 without such a
+                slot or campaign, 413 for a PDF with too many rows, 503 if MongoDB is unavailable or
+                other exports take long.
         """
         path, _, of_link = export.partition("?")
         await self._require_reader(caller, path)
         options = {**request.query_params, **dict(parse_qsl(of_link))}
         accepted = request.headers.get("accept-language")
         separator = choose_separator(options.get("separator"), accepted)
-        language = _find_language(options.get("language"))
+        language = _find_member(ExportLanguage, "language", options.get("language"))
+        grouping = _find_member(ExportGrouping, "by", options.get("by")) or ExportGrouping.SLOT
         if slots := _SLOTS_PATH.fullmatch(path):
             return await self._download_slots(caller, slots[1], separator)
         match = _PATH.fullmatch(path)
         if match is None:
             raise HttpError(404, "There is nothing here.")
         kind, global_id, file_format = match.groups()
+        is_campaign = kind == "campaign"
+        if problem := grouping.problem_with(ExportFormat(file_format), is_campaign=is_campaign):
+            raise HttpError(400, problem)
         if file_format == "pdf":
             language = language or choose_language(preferred_languages(accepted))
         subject, day = await self._find_target(caller, kind, global_id)
         id_ = global_id.removeprefix(f"{kind}_")
-        for_leader = not caller.is_organizer
         build = self._builder.build(
-            kind, id_, file_format, separator, language, for_leader=for_leader
+            kind,
+            id_,
+            file_format,
+            separator,
+            language,
+            grouping,
+            for_leader=not caller.is_organizer,
         )
         with untimed():
             outcome = await _cancel_on_disconnect(request, build)
         match outcome:
             case ExportFile():
                 await self._recheck(auth, caller, path, outcome)
-                content, rest = CONTENTS[file_format], f"{day}.{file_format}"
+                content = CONTENTS_BY.get(grouping, CONTENTS[file_format])
+                rest = f"{day}.{file_format}"
                 ending = f"{sheet_name(content, language)}-{rest}"
                 plain = ending if ending.isascii() else f"{content}-{rest}"
                 disposition = content_disposition(subject, ending, plain_ending=plain)
@@ -211,12 +230,12 @@ class Exports:
         raise HttpError(404, f"There is no such {kind}.")
 
 
-def _find_language(parameter: str | None) -> ExportLanguage | None:
+def _find_member(kind: type[Member], name: str, value: str | None) -> Member | None:
+    """Return the member that a parameter names; None without the parameter."""
     try:
-        return ExportLanguage(parameter) if parameter is not None else None
+        return kind(value) if value is not None else None
     except ValueError:
-        names = ", ".join(ExportLanguage)
-        raise HttpError(400, f"`language` is one of {names}.") from None
+        raise HttpError(400, f"`{name}` is one of {', '.join(kind)}.") from None
 
 
 async def _cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:

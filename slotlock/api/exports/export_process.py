@@ -1,4 +1,4 @@
-"""The process that builds one file, by `python -m` with `slot ID csv NOW comma en leader`.
+"""The process that builds one file, by `python -m` with `slot ID csv NOW comma en slot leader`.
 
 It reads the address of MongoDB from the first line of its input and writes the file to its output.
 It exits when its input ends, because then the server or the request is gone.
@@ -21,7 +21,7 @@ from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
+from slotlock.domain.reports.export_formats import CsvSeparator, ExportGrouping, ExportLanguage
 from slotlock.domain.reports.roster import build_roster
 from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
@@ -31,8 +31,9 @@ from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, op
 if TYPE_CHECKING:
     from slotlock.api.exports.csv_file import CsvFile
     from slotlock.api.exports.sign_in_sheets import SignInSheets
-    from slotlock.api.exports.workbook import RosterWorkbook
+    from slotlock.api.exports.workbook import GroupedWorkbook, RosterWorkbook
 
+OF_USERS = (ExportGrouping.USER, ExportGrouping.GROUP)
 NICENESS = 5  # bookings take precedence
 # Files for connections, the output and Python itself.
 RESERVED_FILES = 64
@@ -52,6 +53,7 @@ class ExportJob:
     now: datetime
     separator: CsvSeparator = CsvSeparator.COMMA
     language: ExportLanguage | None = None
+    grouping: ExportGrouping = ExportGrouping.SLOT
     for_leader: bool = False
 
 
@@ -65,6 +67,11 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str
             async for page in rosters.pages():
                 for slot in sorted(page.slots, key=_order):
                     writer.add(build_roster(slot, page.users, job.now))
+            if job.grouping in OF_USERS:
+                from slotlock.api.exports.workbook import GroupedWorkbook
+
+                assert isinstance(writer, GroupedWorkbook)  # noqa: S101  (only these have them)
+                writer.add_users(await rosters.find_users(writer.slots_by_user))
             writer.close()
         return not writer.has_missing_glyphs
 
@@ -75,7 +82,7 @@ def _order(state: SlotState) -> tuple[datetime, str]:
 
 async def _open_writer(
     rosters: RosterSnapshot, job: ExportJob, target: BinaryIO, temp_dir: str
-) -> "CsvFile | RosterWorkbook | SignInSheets":
+) -> "CsvFile | GroupedWorkbook | RosterWorkbook | SignInSheets":
     # To import what no file of this format needs would double the time of a short one.
     if job.file_format == "csv":
         from slotlock.api.exports.csv_file import CsvFile
@@ -88,13 +95,23 @@ async def _open_writer(
             for_leader=job.for_leader,
         )
     if job.file_format == "pdf":
-        from slotlock.api.exports.sign_in_sheets import SignInSheets
+        from slotlock.api.exports.sign_in_sheets import ResourceSheets, SignInSheets
 
         language = job.language or DEFAULT_LANGUAGE
+        if job.grouping is ExportGrouping.RESOURCE:
+            return ResourceSheets(target, language=language)
         return SignInSheets(target, only_published=job.kind == "campaign", language=language)
-    from slotlock.api.exports.workbook import MAX_SHEETS, RosterWorkbook
+    from slotlock.api.exports.workbook import (
+        MAX_GROUPS,
+        MAX_SHEETS,
+        GroupedWorkbook,
+        RosterWorkbook,
+    )
 
     max_sheets = min(MAX_SHEETS, _raise_open_file_limit(MAX_SHEETS) - RESERVED_FILES)
+    if job.grouping is not ExportGrouping.SLOT:
+        most = min(MAX_GROUPS + 1, max_sheets) if job.grouping in OF_USERS else max_sheets
+        return GroupedWorkbook(target, temp_dir, job.language, job.grouping, most)
     sheet_per_slot = await rosters.count() <= max_sheets
     return RosterWorkbook(
         target,
@@ -148,6 +165,7 @@ def main(
     now: str,
     separator: str,
     language: str = "",
+    grouping: str = "slot",
     reader: str = "organizer",
 ) -> int:
     """Build the file and return an exit code.
@@ -159,8 +177,8 @@ def main(
     os.nice(NICENESS)
     at = datetime.fromisoformat(now)
     texts = ExportLanguage(language) if language else None
-    for_leader = reader != "organizer"
-    job = ExportJob(kind, id_, file_format, at, CsvSeparator(separator), texts, for_leader)
+    by, for_leader = ExportGrouping(grouping), reader != "organizer"
+    job = ExportJob(kind, id_, file_format, at, CsvSeparator(separator), texts, by, for_leader)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir,

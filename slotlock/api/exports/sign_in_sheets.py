@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, astuple
 from importlib import resources
@@ -11,13 +12,22 @@ from typing import BinaryIO, cast
 
 import typst
 
-from slotlock.api.exports.columns import SIGN_IN_COLUMNS, TooManyRowsError, meeting_columns
+from slotlock.api.exports.columns import (
+    PLACE_SHEET_COLUMNS,
+    SIGN_IN_COLUMNS,
+    RosterColumn,
+    TooManyRowsError,
+    meeting_columns,
+)
 from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE, SHEET_TEXTS
+from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
 from slotlock.domain.booking.booking import Attendance, BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
-from slotlock.domain.reports.roster import Roster
-from slotlock.domain.schedule.schedule_texts import SCHEDULE_WORDS, format_schedule
+from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.reports.roster import Roster, RosterRow
+from slotlock.domain.schedule.schedule_texts import SCHEDULE_WORDS, format_schedule, zone_text
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.groups import in_natural_order
 
 # Typst lays out all pages in memory: so many rows take 400 MB.
 MAX_ROWS = 5_000
@@ -35,7 +45,7 @@ FONT_PACKAGES = ("manimgx_fonts", "manimgx_fonts_cjk")
 PRIVATE_USE = "\U0010fffd"
 GLYPHS_SOURCE = b"""#set page(width: auto, height: auto)
 #for character in sys.inputs.text.codepoints() { page(character) }"""
-TEXT_SIZES = (10, 8)  # of the columns, in points
+TEXT_SIZES = {"name": 10, "groups": 8, "time": 8, "slot": 8}  # of the columns, in points
 HEADING_WIDTH = 13  # in centimeters: it has larger letters
 # So many narrow characters fit into a centimeter, and half as many others but Arabic ligatures.
 NARROW_PER_CM = 4
@@ -57,7 +67,8 @@ class SignInSheets:
         self._target = target
         self._only_published = only_published
         self._language = language
-        self._sheets: list[_SlotSheet] = []
+        self._sheets: list[_SlotSheet | _ResourceSheet] = []
+        self._columns = SIGN_IN_COLUMNS
         self._row_count = 0
         self.has_missing_glyphs = False
 
@@ -70,17 +81,22 @@ class SignInSheets:
         if self._only_published and roster.slot.status is not SlotStatus.PUBLISHED:
             return
         for sheet in _SlotSheet.from_roster(roster):
-            self._row_count += len(sheet.rows) + sheet.empty_rows + HEADING_ROWS
-            if self._row_count > MAX_ROWS:
-                raise TooManyRowsError
+            self._count(len(sheet.rows) + sheet.empty_rows + HEADING_ROWS)
             self._sheets.append(sheet)
+
+    def _count(self, rows: int) -> None:
+        self._row_count += rows
+        if self._row_count > MAX_ROWS:
+            raise TooManyRowsError
 
     def close(self) -> None:
         """Write the PDF. Sheets with boxes for missing glyphs say so."""
         fonts = typst.Fonts(font_paths=font_folders())
         texts = SHEET_TEXTS[self._language]
         characters = set[str]().union(*(sheet.characters for sheet in self._sheets))
-        printed = set("".join((*astuple(texts), *astuple(SCHEDULE_WORDS[self._language]))))
+        titles = [title_of(each, ExportLanguage(self._language)) for each in self._columns]
+        words = (*astuple(texts), *astuple(SCHEDULE_WORDS[self._language]), *titles)
+        printed = set("".join(words))
         missing = without_glyph(characters | printed, fonts)
         if missing & printed:
             self._language, texts = DEFAULT_LANGUAGE, SHEET_TEXTS[DEFAULT_LANGUAGE]
@@ -89,9 +105,10 @@ class SignInSheets:
         data = {
             "language": self._language,
             "texts": asdict(texts),
+            "signed": self._columns is SIGN_IN_COLUMNS,
             "columns": [
-                {"title": getattr(texts, each.name), "width": each.width, "size": size}
-                for each, size in zip(SIGN_IN_COLUMNS, TEXT_SIZES, strict=True)
+                {"title": self._title(each), "width": each.width, "size": TEXT_SIZES[each.name]}
+                for each in self._columns
             ],
             "slots": [sheet.to_json(self._language, missing) for sheet in self._sheets],
         }
@@ -104,6 +121,40 @@ class SignInSheets:
         )
         self._target.write(pdf)
         self._target.flush()
+
+    def _title(self, column: RosterColumn[RosterRow]) -> str:
+        of_sheet = asdict(SHEET_TEXTS[self._language])
+        return str(of_sheet.get(column.name) or title_of(column, ExportLanguage(self._language)))
+
+
+class ResourceSheets(SignInSheets):
+    """Collects the places of published slots by resource: a sheet for each, with rows by time."""
+
+    def __init__(self, target: BinaryIO, *, language: str = DEFAULT_LANGUAGE) -> None:
+        super().__init__(target, only_published=True, language=language)
+        self._columns = PLACE_SHEET_COLUMNS
+        self._rows = defaultdict[str, list[RosterRow]](list)
+
+    def add(self, roster: Roster) -> None:
+        """Add the places of the next slot; those that nobody has confirmed are empty.
+
+        Raises:
+            TooManyRowsError: the PDF would be too large.
+        """
+        slot = roster.slot
+        if slot.status is not SlotStatus.PUBLISHED:
+            return
+        rows = [row for row in roster.rows if row.status is BookingStatus.CONFIRMED]
+        rows += [RosterRow(slot)] * (slot.capacity - len(rows))
+        for name in slot.resources or ("",):
+            self._count(len(rows) if name in self._rows else len(rows) + HEADING_ROWS)
+            self._rows[name] += rows
+
+    def close(self) -> None:
+        """Write the PDF; the slots without a resource come last."""
+        names = sorted(self._rows, key=lambda name: (not name, in_natural_order(name)))
+        self._sheets += [_ResourceSheet(name, tuple(self._rows[name])) for name in names]
+        super().close()
 
 
 @value_object
@@ -158,6 +209,38 @@ class _SlotSheet:
             "empty_rows": self.empty_rows,
             "meetings": self.meetings,
             "marks": self.marks,
+        }
+
+
+@value_object
+class _ResourceSheet:
+    """A resource, and a row for each place; without a name, for slots that have no resource."""
+
+    name: str
+    rows: tuple[RosterRow, ...]
+
+    @property
+    def characters(self) -> set[str]:
+        """The characters of what users wrote."""
+        texts = ((row.slot.numbered_title, row.list_name, *row.groups) for row in self.rows)
+        return set("".join((self.name, *chain(*texts))))
+
+    def to_json(self, language: str, missing: Collection[str]) -> dict[str, object]:
+        """Return the input of the template for this sheet."""
+        texts, of_language = SHEET_TEXTS[language], ExportLanguage(language)
+        zones = sorted({row.slot.time_zone for row in self.rows})
+        note = [] if self.characters.isdisjoint(missing) else [texts.missing_font]
+        widths = [column.width for column in PLACE_SHEET_COLUMNS]
+        cells = (shown_cells(PLACE_SHEET_COLUMNS, row, "UTC", of_language) for row in self.rows)
+        return {
+            "title": _to_cell(self.name or sheet_name("Others", of_language), HEADING_WIDTH),
+            "time": "".join(zone_text(each, language) for each in zones).strip(),
+            "place": "",
+            "notes": note,
+            "rows": [[*map(_to_cell, map(str, row), widths)] for row in cells],
+            "empty_rows": 0,
+            "meetings": (),
+            "marks": [()] * len(self.rows),
         }
 
 

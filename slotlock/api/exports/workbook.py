@@ -1,5 +1,7 @@
 """Rosters as an Excel workbook: a summary, a sheet for each slot, and one of the waiting lists.
 
+Other workbooks have the places of a campaign by user, by group or by resource.
+
 XlsxWriter's `constant_memory` keeps one row in memory and one open file for each sheet, so the
 process raises its limit of open files. With more slots than sheets, all bookings share one sheet,
 and continue in another when it has as many rows as Excel allows.
@@ -7,8 +9,10 @@ and continue in another when it has as many rows as Excel allows.
 
 import re
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from operator import itemgetter
 from typing import BinaryIO
 
@@ -21,9 +25,11 @@ from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
     COUNT_COLUMNS,
     LAST_COLUMNS,
+    PLACE_COLUMNS,
     SHEET,
     SLOT_COLUMNS,
     STATUS,
+    USER_COLUMNS,
     WAITING_COLUMNS,
     Cell,
     Columns,
@@ -34,11 +40,14 @@ from slotlock.api.exports.columns import (
 )
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
 from slotlock.domain.booking.booking import BookingStatus
-from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.reports.export_formats import ExportGrouping, ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.users.groups import class_of, in_natural_order
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.slots.reads.rosters import CampaignUsers
 
 # Excel allows 31 UTF-16 units in a name, none of these characters, no apostrophe at either end, and
 # no two names that differ only in case. XML cannot hold surrogates and non-characters. `_x0041_`
@@ -82,6 +91,7 @@ def _fold_case(name: str) -> str:
 
 
 MAX_SHEETS = 1_000
+MAX_GROUPS = 200
 MAX_ROWS = 1_048_576
 FIRST_YEAR = 1901  # Excel takes 1900 for a leap year
 
@@ -92,10 +102,47 @@ SUMMARY_SHEET: Columns = (*SLOT_COLUMNS, STATUS, *COUNT_COLUMNS, SHEET, *LAST_CO
 _SortedCells = tuple[tuple[object, ...], list[Cell]]
 
 
-class RosterWorkbook:
-    """Writes rosters to a workbook; the same rosters give the same bytes."""
+class _RosterBook:
+    """A workbook in a language; the same rosters give the same bytes."""
 
     has_missing_glyphs = False  # its reader has the fonts
+
+    def __init__(
+        self, target: BinaryIO, temp_dir: str, language: ExportLanguage | None = None
+    ) -> None:
+        self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
+        self._workbook.use_zip64()
+        self._header_format = self._workbook.add_format({"bold": True, "bottom": 1})
+        self._time_format = self._workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+        self._language = language
+        # Excel reserves "History".
+        self._sheet_names = SheetNames(sheet_name("Summary", language), "History")
+        self._changed_at: datetime | None = None
+
+    def _cells(self, columns: Sequence[RosterColumn[Shown]], shown: Shown, zone: str) -> list[Cell]:
+        return shown_cells(columns, shown, zone, self._language)
+
+    def _add_named_sheet(self, english: str, columns: Columns) -> "_Sheet":
+        return self._add_sheet(self._sheet_names.name(sheet_name(english, self._language)), columns)
+
+    def _add_sheet(self, name: str, columns: Columns) -> "_Sheet":
+        worksheet = self._workbook.add_worksheet(name, _EscapedWorksheet)
+        sheet = _Sheet(worksheet, columns, self._header_format, self._time_format)
+        sheet.write([title_of(column, self._language) for column in columns], bold=True)
+        return sheet
+
+    def _add_change(self, roster: Roster) -> None:
+        self._changed_at = max(self._changed_at or roster.changed_at, roster.changed_at)
+
+    def _close(self) -> None:
+        # The creation time is that of the latest change, so that equal rosters give equal files.
+        created = (self._changed_at or datetime(2000, 1, 1)).replace(microsecond=0, tzinfo=None)  # noqa: DTZ001
+        self._workbook.set_properties({"title": "Roster", "created": created})
+        self._workbook.close()
+
+
+class RosterWorkbook(_RosterBook):
+    """Writes the rosters of slots to a workbook."""
 
     def __init__(
         self,
@@ -106,13 +153,7 @@ class RosterWorkbook:
         sheet_per_slot: bool,
         for_leader: bool = False,
     ) -> None:
-        self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
-        self._workbook.use_zip64()
-        self._header_format = self._workbook.add_format({"bold": True, "bottom": 1})
-        self._time_format = self._workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
-        self._language = language
-        summary = sheet_name("Summary", language)
-        self._sheet_names = SheetNames(summary, "History")  # Excel reserves "History"
+        super().__init__(target, temp_dir, language)
         self._sheet_per_slot = sheet_per_slot
         self._booking_columns = columns_for(
             (*BOOKING_COLUMNS, *LAST_COLUMNS), for_leader=for_leader
@@ -123,11 +164,10 @@ class RosterWorkbook:
         # For readers: programs know the other sheets.
         self._all_sheet = self._add_named_sheet("All", ALL_COLUMNS) if language else None
         self._all_rows: list[_SortedCells] = []
-        self._summary_sheet = self._add_sheet(summary, SUMMARY_SHEET)
+        self._summary_sheet = self._add_sheet(sheet_name("Summary", language), SUMMARY_SHEET)
         self._waiting_sheet = self._add_waiting_sheet()
         self._booking_sheet: _Sheet | None = None
         self._totals = PlaceCounts()
-        self._changed_at: datetime | None = None
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot, and its row in the summary."""
@@ -154,8 +194,7 @@ class RosterWorkbook:
         if self._sheet_per_slot:
             sheet.finish()
         self._totals += roster.counts_toward_campaign
-        changed_at = roster.changed_at
-        self._changed_at = max(self._changed_at or changed_at, changed_at)
+        self._add_change(roster)
 
     def close(self) -> None:
         """Write the totals and finish the file."""
@@ -171,10 +210,7 @@ class RosterWorkbook:
         if self._booking_sheet is not None and not self._sheet_per_slot:
             self._booking_sheet.finish()
         self._waiting_sheet.finish()
-        # The creation time is that of the latest change, so that equal rosters give equal files.
-        created = (self._changed_at or datetime(2000, 1, 1)).replace(microsecond=0, tzinfo=None)  # noqa: DTZ001
-        self._workbook.set_properties({"title": "Roster", "created": created})
-        self._workbook.close()
+        self._close()
 
     def _sorted(self, row: RosterRow, zone: str) -> "_SortedCells":
         """Return a row of the list of all, by class, name and time."""
@@ -199,17 +235,81 @@ class RosterWorkbook:
     def _add_waiting_sheet(self) -> "_Sheet":
         return self._add_named_sheet("Waiting lists", (*SLOT_COLUMNS, *self._waiting_columns))
 
-    def _cells(self, columns: Sequence[RosterColumn[Shown]], shown: Shown, zone: str) -> list[Cell]:
-        return shown_cells(columns, shown, zone, self._language)
 
-    def _add_named_sheet(self, english: str, columns: Columns) -> "_Sheet":
-        return self._add_sheet(self._sheet_names.name(sheet_name(english, self._language)), columns)
+class GroupedWorkbook(_RosterBook):
+    """Collects published slots by user, by group or by resource, and writes the sheets at the end.
 
-    def _add_sheet(self, name: str, columns: Columns) -> "_Sheet":
-        worksheet = self._workbook.add_worksheet(name, _EscapedWorksheet)
-        sheet = _Sheet(worksheet, columns, self._header_format, self._time_format)
-        sheet.write([title_of(column, self._language) for column in columns], bold=True)
-        return sheet
+    By group, there is a sheet for each that the campaign names, or else for each of its users. What
+    belongs to none of the first `max_sheets` is on the last one.
+    """
+
+    def __init__(
+        self,
+        target: BinaryIO,
+        temp_dir: str,
+        language: ExportLanguage | None,
+        grouping: ExportGrouping,
+        max_sheets: int = 1,
+    ) -> None:
+        super().__init__(target, temp_dir, language)
+        self._grouping = grouping
+        self._max_sheets = max_sheets
+        self._columns: Columns = PLACE_COLUMNS
+        self._rows = defaultdict[str, list[list[Cell]]](list)
+        self._titles = Counter[str]()
+        self.slots_by_user = defaultdict[UserId, list[Slot]](list)
+
+    def add(self, roster: Roster) -> None:
+        """Add the places of the next slot, or only who has them."""
+        slot = roster.slot
+        self._add_change(roster)
+        if slot.status is not SlotStatus.PUBLISHED:
+            return
+        if self._grouping is ExportGrouping.RESOURCE:
+            cells = [self._cells(PLACE_COLUMNS, row, slot.time_zone) for row in roster.places]
+            for name in slot.resources or ("",):
+                self._rows[name] += cells
+            return
+        self._titles[slot.numbered_title] += 1
+        for row in roster.rows:
+            if row.booking and row.status is BookingStatus.CONFIRMED:
+                self.slots_by_user[row.booking.user_id].append(slot)
+
+    def add_users(self, found: CampaignUsers) -> None:
+        """Add a row for each user, by class and name, with a column for each of their courses."""
+        title = title_of(SLOT_COLUMNS[0], self._language)
+        most = max(map(len, self.slots_by_user.values()), default=0)
+        numbered = [RosterColumn(f"slot {n}", f"{title} {n}", 28, str) for n in range(1, most + 1)]
+        self._columns = (*USER_COLUMNS, *numbered)
+        by_group = self._grouping is ExportGrouping.GROUP
+        groups = {group for user in found.users.values() for group in user.groups if by_group}
+        named = set(filter(found.terms.names_group, groups)) if found.terms else groups
+        for user_id, user in sorted(found.users.items(), key=lambda each: each[1].order):
+            courses = map(self._course, self.slots_by_user.get(user_id, ()))
+            cells = [*self._cells(USER_COLUMNS, user, "UTC"), *courses]
+            for name in sorted((named or groups).intersection(user.groups)) or [""]:
+                self._rows[name].append(cells)
+
+    def _course(self, slot: Slot) -> str:
+        """Return the title; of several slots with the same one, also when and where they are."""
+        title, start = slot.numbered_title, to_local_time(slot.start, slot.time_zone)
+        if self._titles[title] == 1:
+            return title
+        return ", ".join(filter(None, (title, f"{start:%Y-%m-%d %H:%M}", slot.place)))
+
+    def close(self) -> None:
+        """Write the sheets and finish the file."""
+        names = sorted(filter(None, self._rows), key=in_natural_order)[: self._max_sheets - 1]
+        sheets = [(name, self._rows.pop(name)) for name in names]
+        if self._rows or not sheets:
+            last = sheet_name("Others" if sheets else "All", self._language)
+            sheets.append((last, [*chain(*self._rows.values())]))
+        for name, rows in sheets:
+            sheet = self._add_sheet(self._sheet_names.name(name), self._columns)
+            for cells in rows[: MAX_ROWS - 1]:
+                sheet.write(cells)
+            sheet.finish()
+        self._close()
 
 
 class _EscapedWorksheet(Worksheet):  # type: ignore[misc]  # XlsxWriter has no types

@@ -114,6 +114,11 @@ class CampaignTerms:
             any(group in group_set for group in groups) for group_set in self.eligible_groups
         )
 
+    def names_group(self, group: str) -> bool:
+        """Return whether a group decides who may book, or has a limit."""
+        is_eligible = any(group in group_set for group_set in self.eligible_groups)
+        return is_eligible or group_limit_for(group, self.group_limits) is not None
+
     @property
     def depends_on_other_bookings(self) -> bool:
         """Return whether a decision needs the user's bookings in other slots."""

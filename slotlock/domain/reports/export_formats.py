@@ -1,4 +1,6 @@
-"""The formats of exported rosters, their languages, and the separators of their cells."""
+"""The formats, groupings and languages of exported rosters, and the separators of their cells."""
+
+from collections.abc import Collection
 
 from slotlock.domain.shared.described_enum import DescribedEnum
 
@@ -10,6 +12,44 @@ class ExportFormat(DescribedEnum):
     CSV = "csv", "A line for each booking, and for each user on a waiting list."
     XLSX = "xlsx", "An Excel workbook: a summary, the waiting lists, and a sheet for each slot."
     PDF = "pdf", "Sign-in sheets to print, with boxes to tick and space for signatures."
+
+
+class ExportGrouping(DescribedEnum):
+    """What the sheets and rows of an export stand for; all but `SLOT` are for campaigns only.
+
+    They show the confirmed bookings of published slots.
+    """
+
+    # A value is its name in an address.
+    SLOT = "slot", "Bookings by slot, in every format."
+    USER = (
+        "user",
+        "One sheet with a row for each user and a column for each of their courses, as `XLSX`. "
+        "Up to 20,000 users who may book and have no place have a row, too.",
+        {ExportFormat.XLSX},
+    )
+    GROUP = "group", "The same, with a sheet for each group, as `XLSX`.", {ExportFormat.XLSX}
+    RESOURCE = (
+        "resource",
+        "A sheet for each resource, with a row for each place by time, as `XLSX` or `PDF`.",
+        {ExportFormat.XLSX, ExportFormat.PDF},
+    )
+
+    def __init__(
+        self,
+        value: str,
+        _description: str = "",
+        formats: Collection[ExportFormat] = frozenset(ExportFormat),
+    ) -> None:
+        self._formats = formats
+        self._of_slots = value == "slot"
+
+    def problem_with(self, file_format: ExportFormat, *, is_campaign: bool) -> str | None:
+        """Return why there is no such export of a slot or a campaign; None if there is one."""
+        if file_format in self._formats and (is_campaign or self._of_slots):
+            return None
+        formats = ", ".join(sorted(each.name for each in self._formats))
+        return f"{self.name} is for campaigns, as {formats}."
 
 
 class ExportLanguage(DescribedEnum):

@@ -15,6 +15,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.groups import class_of, in_natural_order
 from slotlock.domain.users.user import UserId, list_name, split_name
 
 
@@ -26,6 +27,17 @@ class RosterUser:
     login_name: str
     groups: tuple[str, ...] = ()
     family_name: str | None = None
+
+    @property
+    def split_name(self) -> tuple[str, str]:
+        """The family name and the given name, as far as a file of users has split the name."""
+        return split_name(self.name, self.family_name)
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """The place in lists: by class, and in it by family name."""
+        name = sort_key(list_name(self.name, self.family_name))
+        return in_natural_order(class_of(self.groups)), name, self.login_name
 
 
 @value_object
@@ -96,6 +108,12 @@ class Roster:
     rows: tuple[RosterRow, ...]
     waiting_rows: tuple[RosterRow, ...]
     counts: PlaceCounts
+
+    @property
+    def places(self) -> tuple[RosterRow, ...]:
+        """A row for each place: those taken, and empty ones."""
+        taken = [row for row in self.rows if row.status and row.status.is_live]
+        return (*taken, *[RosterRow(self.slot)] * (self.slot.capacity - len(taken)))
 
     @property
     def counts_toward_campaign(self) -> PlaceCounts:

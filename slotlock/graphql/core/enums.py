@@ -29,7 +29,12 @@ from slotlock.domain.draws.draw import DrawState
 from slotlock.domain.notifications.outbox import Channel, OutboxState
 from slotlock.domain.notifications.webhooks import WebhookEvent
 from slotlock.domain.reports.campaign_reports import Interval
-from slotlock.domain.reports.export_formats import CsvSeparator, ExportFormat, ExportLanguage
+from slotlock.domain.reports.export_formats import (
+    CsvSeparator,
+    ExportFormat,
+    ExportGrouping,
+    ExportLanguage,
+)
 from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.shared.described_enum import DescribedEnum
@@ -54,6 +59,7 @@ __all__ = [
     "DrawRecordReaders",
     "DrawState",
     "ExportFormat",
+    "ExportGrouping",
     "ExportLanguage",
     "FormOfAddress",
     "Interval",
@@ -129,6 +135,7 @@ for each in (
     DrawRecordReaders,
     DrawState,
     ExportFormat,
+    ExportGrouping,
     ExportLanguage,
     FormOfAddress,
     Interval,

@@ -12,7 +12,8 @@ from slotlock.domain.booking.booking_refusals import SlotNotFound
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.enums import CsvSeparator, ExportFormat, ExportLanguage
+from slotlock.graphql.core.enums import CsvSeparator, ExportFormat, ExportGrouping, ExportLanguage
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.outcomes import Result, refuse_id, register_type
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import viewer_queries
@@ -56,6 +57,9 @@ LanguageArgument = Annotated[
         "follows the link, and a table has the names and codes of the API."
     ),
 ]
+GroupingArgument = Annotated[
+    ExportGrouping, argument(description="What the sheets and rows of the file stand for.")
+]
 
 
 @strawberry.type
@@ -71,20 +75,26 @@ class ExportMutations:
         format: FormatArgument,
         separator: SeparatorArgument = None,
         language: LanguageArgument = None,
+        grouping: GroupingArgument = ExportGrouping.SLOT,
     ) -> object:
         services, campaign_id = info.context.services, ids.parse_campaign_id(id)
+        slot_id = None if campaign_id else ids.parse_slot_id(id)
         if campaign_id is not None:
             caller = info.context.require_organizer()
+        else:
+            caller = await info.context.require_leader(slot_id)
+        if problem := grouping.problem_with(format, is_campaign=campaign_id is not None):
+            raise bad_input("grouping", problem)
+        if campaign_id is not None:
             if not await campaigns.find(services, campaign_id, caller):
                 return refuse_id(CampaignNotFound, id)
             export = f"campaigns/{id}.{format.value}"
         else:
-            slot_id = ids.parse_slot_id(id)
-            caller = await info.context.require_leader(slot_id)
             if not (slot_id and await viewer_queries.find_slots(services, [slot_id], caller)):
                 return refuse_id(SlotNotFound, id)
             export = f"slots/{id}.{format.value}"
-        options = {"separator": separator, "language": language}
+        by = None if grouping is ExportGrouping.SLOT else grouping
+        options = {"separator": separator, "language": language, "by": by}
         chosen = {name: each.value for name, each in options.items() if each is not None}
         export = f"{export}?{urlencode(chosen)}"
         link = export_links.create(info.context.auth, caller, export)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from bson import ObjectId
 
+from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.shared.pagination import (
     Page,
     Position,
@@ -15,6 +16,7 @@ from slotlock.domain.shared.pagination import (
     TimePage,
     UpcomingPosition,
 )
+from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import Document
 
 Item = TypeVar("Item")
@@ -87,3 +89,13 @@ def unexpired_bookings(now: datetime) -> Document:
 def unexpired_deadlines(now: datetime) -> Document:
     """Return the expression for the ends of a slot's holds that did not expire yet."""
     return {"$filter": {"input": "$bookings.heldUntil", "cond": {"$gt": ["$$this", now]}}}
+
+
+def eligible_to_book(terms: CampaignTerms) -> Document:
+    """Return the query for the users who may book in a campaign."""
+    query: Document = {"banned": None}
+    if terms.eligible_groups:
+        query["$and"] = [{"groups": {"$in": list(groups)}} for groups in terms.eligible_groups]
+    else:
+        query["role"] = Role.MEMBER.value
+    return query

@@ -131,6 +131,8 @@ async def read_rosters(database: Database, slot: SlotState) -> None:
         async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
             assert await rosters.count() == count
             assert sum([len(page.slots) async for page in rosters.pages()]) == count
+            if is_campaign:
+                await rosters.find_users([ADA])
 
 
 async def read_calendars(repositories: Repositories, slot: SlotState) -> None:

@@ -29,14 +29,17 @@ class RosterUsers(NamedTuple):
 
 
 FILE_NAME = re.compile(
-    r'attachment; filename="([a-z0-9-]+-)?(roster|teilnehmer|sign-in-sheets|slots)'
+    r'attachment; filename="([a-z0-9-]+-)?(roster|teilnehmer|sign-in-sheets|slots|users|timetables)'
     r'-\d{4}-\d\d-\d\d\.(csv|xlsx|pdf)"'
     r"(; filename\*=UTF-8''[A-Za-z0-9%.-]+)?"
 )
 CREATE_LINK = """mutation(
   $id: ID!, $format: ExportFormat!, $separator: CsvSeparator, $language: ExportLanguage
+  $grouping: ExportGrouping! = SLOT
 ) {
-  createExportLink(id: $id, format: $format, separator: $separator, language: $language) {
+  createExportLink(
+    id: $id, format: $format, separator: $separator, language: $language, grouping: $grouping
+  ) {
     __typename ... on ExportLink { url expiresAt } ... on Refusal { code }
   }
 }"""
@@ -127,8 +130,10 @@ def leftover_files(folder: Path) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith("slotlock-export-")]
 
 
-async def create_export_link(client: BookingClient, id_: str, file_format: str = "CSV") -> str:
+async def create_export_link(
+    client: BookingClient, id_: str, file_format: str = "CSV", **options: str
+) -> str:
     """Create a link and return its path."""
-    link = await client.execute(CREATE_LINK, id=id_, format=file_format)
+    link = await client.execute(CREATE_LINK, id=id_, format=file_format, **options)
     assert link["__typename"] == "ExportLink", link
     return str(link["url"])

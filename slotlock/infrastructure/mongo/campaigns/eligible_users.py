@@ -11,10 +11,14 @@ from bson import ObjectId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.reports.campaign_reports import BookingPeak, SomeUsers, Uninvited
-from slotlock.domain.users.user import MailTopic, Role, UserId
+from slotlock.domain.users.user import MailTopic, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.expressions import Pipeline, unexpired_bookings
+from slotlock.infrastructure.mongo.expressions import (
+    Pipeline,
+    eligible_to_book,
+    unexpired_bookings,
+)
 from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
 
 # Counts stop here.
@@ -32,7 +36,7 @@ class EligibleUserQueries:
     @limited
     async def find(self, terms: CampaignTerms, first: int, *, without_password: bool) -> SomeUsers:
         """Count the eligible users, and return the first by address; all, or those without one."""
-        query, index = _eligible(terms), "group" if terms.eligible_groups else "banned"
+        query, index = eligible_to_book(terms), "group" if terms.eligible_groups else "banned"
         if without_password:
             query |= {"withoutPassword": True, "identities": None}
             index = "without_password"
@@ -49,7 +53,7 @@ class EligibleUserQueries:
 
     async def find_recipients(self, terms: CampaignTerms) -> AsyncIterator[UserId]:
         """Yield the users who may book in a campaign, have an address, and want to hear of it."""
-        query = {**_eligible(terms), "refusedTopics": {"$ne": MailTopic.ANNOUNCEMENTS.value}}
+        query = {**eligible_to_book(terms), "refusedTopics": {"$ne": MailTopic.ANNOUNCEMENTS.value}}
         async for document in self._users.find(query, {"email": 1}):
             if "@" in document["email"]:
                 yield UserId(str(document["_id"]))
@@ -57,7 +61,7 @@ class EligibleUserQueries:
     @limited
     async def find_uninvited(self, terms: CampaignTerms, first: int, now: datetime) -> Uninvited:
         """Find the eligible users without a password or a valid invitation."""
-        waiting = {**_eligible(terms), "withoutPassword": True, "identities": None}
+        waiting = {**eligible_to_book(terms), "withoutPassword": True, "identities": None}
         valid: Document = {"invitation.until": {"$gt": now}}
         users = await self._find({**waiting, "$nor": [valid]}, first, "without_password")
         newest: Pipeline = [
@@ -83,7 +87,7 @@ class EligibleUserQueries:
             {"$group": {"_id": "$users"}},
         ]
         users = [each["_id"] async for each in await self._slots.aggregate(booked)]
-        query = {**_eligible(terms), "_id": {"$nin": users}}
+        query = {**eligible_to_book(terms), "_id": {"$nin": users}}
         return await self._users.count_documents(query, limit=MAX_COUNTED)
 
     @limited
@@ -115,12 +119,3 @@ class EligibleUserQueries:
         async for each in await self._slots.aggregate(minutes):
             return BookingPeak(each["_id"], each["n"])
         return None
-
-
-def _eligible(terms: CampaignTerms) -> Document:
-    query: Document = {"banned": None}
-    if terms.eligible_groups:
-        query["$and"] = [{"groups": {"$in": list(groups)}} for groups in terms.eligible_groups]
-    else:
-        query["role"] = Role.MEMBER.value
-    return query

@@ -4,26 +4,32 @@ A snapshot session reads all pages as of the same instant. A user who moves from
 meanwhile is therefore neither missing nor listed twice. MongoDB keeps a snapshot for five minutes.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.asynchronous.cursor import AsyncCursor
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.reports.roster import RosterUser, user_ids_in
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.document_parts import to_terms
+from slotlock.infrastructure.mongo.expressions import eligible_to_book
 from slotlock.infrastructure.mongo.slots.slot_documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_list_queries import page_query
 
 # A slot has up to 1,000 bookings with their histories.
 SLOT_BATCH_SIZE = 10
+# How many users without a place an export names.
+MAX_UNPLACED = 20_000
+ROSTER_FIELDS = dict.fromkeys(("name", "email", "groups", "erasedAt", "familyName"), 1)
 
 
 @value_object
@@ -34,12 +40,21 @@ class RosterPage:
     users: Mapping[UserId, RosterUser]
 
 
+@value_object
+class CampaignUsers:
+    """The users who have a place in a campaign or may book one, and its terms, if it exists."""
+
+    terms: CampaignTerms | None
+    users: Mapping[UserId, RosterUser]
+
+
 class RosterSnapshot:
     """The rosters of one slot or of a campaign's slots, as of one instant."""
 
     def __init__(self, database: Database, session: AsyncClientSession, query: Document) -> None:
         self._slots = database["slots"]
         self._users = database["users"]
+        self._campaigns = database["campaigns"]
         self._session = session
         self._query = query
 
@@ -66,11 +81,31 @@ class RosterSnapshot:
         return tuple([to_slot_state(document) async for document in found])
 
     async def _find_users(self, slots: tuple[SlotState, ...]) -> Mapping[UserId, RosterUser]:
-        user_ids = set[UserId]().union(*map(user_ids_in, slots))
-        query = {"_id": {"$in": [ObjectId(user_id) for user_id in user_ids]}}
-        projection = dict.fromkeys(("name", "email", "groups", "erasedAt", "familyName"), 1)
-        found = self._users.find(query, projection, session=self._session)
-        return {UserId(str(d["_id"])): _to_roster_user(d) async for d in found}
+        return await self._load_users(set[UserId]().union(*map(user_ids_in, slots)))
+
+    async def find_users(self, placed: Collection[UserId]) -> CampaignUsers:
+        """Return these users, and the first others by address who may book in the campaign."""
+        users = await self._load_users(placed)
+        found = {"_id": self._query["campaign.id"]}
+        campaign = await self._campaigns.find_one(found, {"terms": 1}, session=self._session)
+        if campaign is None:
+            return CampaignUsers(None, users)
+        terms = to_terms(campaign["terms"])
+        query = {**eligible_to_book(terms), "_id": {"$nin": [*map(ObjectId, placed)]}}
+        order, index = [("email", 1)], "group" if terms.eligible_groups else "banned"
+        others = self._users.find(
+            query, ROSTER_FIELDS, sort=order, limit=MAX_UNPLACED, hint=index, session=self._session
+        )
+        return CampaignUsers(terms, {**users, **await _to_roster_users(others)})
+
+    async def _load_users(self, user_ids: Collection[UserId]) -> Mapping[UserId, RosterUser]:
+        query = {"_id": {"$in": [*map(ObjectId, user_ids)]}}
+        found = self._users.find(query, ROSTER_FIELDS, session=self._session)
+        return await _to_roster_users(found)
+
+
+async def _to_roster_users(found: AsyncCursor[Document]) -> Mapping[UserId, RosterUser]:
+    return {UserId(str(each["_id"])): _to_roster_user(each) async for each in found}
 
 
 def _to_roster_user(document: Document) -> RosterUser:

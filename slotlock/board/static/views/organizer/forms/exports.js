@@ -3,17 +3,21 @@
 import { h } from "../../../kernel.js";
 import { language, t } from "../../../text.js";
 
-const FORMATS = /** @type {const} */ (["PDF", "XLSX", "CSV"]);
+/** The format of a file and what its sheets stand for, also in the keys of the texts. */
+const OF_SLOTS = ["PDF", "XLSX", "CSV"];
+const OF_CAMPAIGNS = [...OF_SLOTS, "XLSX.USER", "XLSX.GROUP", "XLSX.RESOURCE", "PDF.RESOURCE"];
 
-/** Return a button for each format. @param {import("./actions.js").Actions} actions @param {string} id of a slot or a campaign @param {string} label */
+/** Return a button for each file. @param {import("./actions.js").Actions} actions @param {string} id of a slot or a campaign @param {string} label */
 export function exportButtons(actions, id, label) {
+  const files = id.startsWith("campaign") ? OF_CAMPAIGNS : OF_SLOTS;
   return h(
     "div",
     { class: "row even", role: "group", "aria-label": label },
-    FORMATS.map((format) => actions.button(`export ${format}`, "second", [t(`export.${format}`)], async () => {
-      const link = await actions.run(`export ${format}`, "createExportLink", { id, format, language: language.toUpperCase() });
+    files.map((file) => actions.button(`export ${file}`, "second", [t(`export.${file}`)], async () => {
+      const [format, grouping = "SLOT"] = file.split(".");
+      const link = await actions.run(`export ${file}`, "createExportLink", { id, format, grouping, language: language.toUpperCase() });
       if (link) location.assign(link.url);
     })),
-    FORMATS.map((format) => actions.problem(`export ${format}`)),
+    files.map((file) => actions.problem(`export ${file}`)),
   );
 }
