@@ -14,6 +14,7 @@ from slotlock.api.board.modules import merged_modules
 from slotlock.domain.notifications.outbox import UNDELIVERABLE
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import TableProblem
+from slotlock.domain.slot_files.problems import SlotFileProblem
 from slotlock.domain.users.import_file import UserFile, parse_user_file
 from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import MailTopic
@@ -286,8 +287,12 @@ def test_every_problem_of_an_imported_file_has_a_text_with_its_values() -> None:
     values = {"TOO_MANY_USERS": {"maximum"}, "WRONG_CELL_COUNT": {"cells", "expected"}}
     values |= {"INVALID_NAME": {"maximum"}, "INVALID_GROUPS": {"maximum", "length"}}
     values |= {"SAME_USER": {"line"}}
-    codes = [*TableProblem, *ImportProblem]
+    expected: dict[str, set[str]] = {
+        code: values.get(code, set()) for code in (*TableProblem, *ImportProblem)
+    }
+    expected |= {each.name: placeholders(each.value) for each in SlotFileProblem}
+    expected["NO_NUMBER_COLUMN"] = set()
     texts = {key: text for key, text in LANGUAGES["en"].items() if key.startswith("import.")}
-    assert set(texts) == {f"import.{code}" for code in codes}
-    for code in codes:
-        assert placeholders(texts[f"import.{code}"]) == values.get(code, set()), code
+    assert {key: placeholders(text) for key, text in texts.items()} == {
+        f"import.{code}": names for code, names in expected.items()
+    }

@@ -3,13 +3,13 @@
 The leader of a slot gets the files of the slot without addresses.
 
 `?by=user`, `group` or `resource` turns the rosters of a campaign around.
-`/exports/campaigns/{id}/slots.csv` are the slots of a campaign, as an import reads them.
+`/exports/campaigns/{id}/slots.csv` or `.xlsx` are the slots of a campaign, as an import reads them.
 `/exports/links/{token}` is an export by a signed link, which a browser can follow.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from datetime import date
 from typing import Any, BinaryIO, TypeVar, assert_never
 from urllib.parse import parse_qsl
@@ -53,7 +53,7 @@ from slotlock.domain.reports.export_formats import (
     ExportLanguage,
 )
 from slotlock.domain.schedule.zones import to_local_time
-from slotlock.domain.slot_files.columns import COLUMNS
+from slotlock.domain.slot_files.columns import COLUMNS, headers_in
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
@@ -76,7 +76,7 @@ CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
 CONTENTS_BY = {"user": "users", "group": "users", "resource": "timetables"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
 CHUNK_BYTES = 65_536
-_SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.csv")
+_SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.(csv|xlsx)")
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
 
 Result = TypeVar("Result")
@@ -124,7 +124,8 @@ class Exports:
         language = _find_member(ExportLanguage, "language", options.get("language"))
         grouping = _find_member(ExportGrouping, "by", options.get("by")) or ExportGrouping.SLOT
         if slots := _SLOTS_PATH.fullmatch(path):
-            return await self._download_slots(caller, slots[1], separator)
+            campaign, ending = slots.groups()
+            return await self._download_slots(caller, campaign, ending, separator, language)
         match = _PATH.fullmatch(path)
         if match is None:
             raise HttpError(404, "There is nothing here.")
@@ -197,19 +198,22 @@ class Exports:
             raise
 
     async def _download_slots(
-        self, organizer: Caller, global_id: str, separator: CsvSeparator
+        self,
+        organizer: Caller,
+        global_id: str,
+        file_format: str,
+        separator: CsvSeparator,
+        language: ExportLanguage | None,
     ) -> Response:
         """Send the slots of a campaign as the file that an import reads."""
         name, day = await self._find_target(organizer, "campaign", global_id)
         campaign_id = CampaignId(global_id.removeprefix("campaign_"))
-        rows = await export_slots(self._services, campaign_id)
-        lines = [csv_line([row[each] for each in COLUMNS], separator) for row in rows]
-        disposition = content_disposition(name, f"slots-{day}.csv")
-        return Response(
-            csv_header(COLUMNS, separator) + "".join(lines),
-            media_type=MEDIA_TYPES["csv"],
-            headers={"Content-Disposition": disposition},
-        )
+        slots = await export_slots(self._services, campaign_id)
+        rows = [headers_in(language), *([each[column] for column in COLUMNS] for each in slots)]
+        content = await asyncio.to_thread(_to_file, rows, file_format, separator)
+        disposition = content_disposition(name, f"slots-{day}.{file_format}")
+        headers = {"Content-Disposition": disposition}
+        return Response(content, media_type=MEDIA_TYPES[file_format], headers=headers)
 
     async def _find_target(self, organizer: Caller, kind: str, global_id: str) -> tuple[str, date]:
         """Return the title of a slot and its day, or the name of a campaign and today.
@@ -228,6 +232,17 @@ class Exports:
                 zone = (await self._services.site.load()).time_zone
                 return campaign.name, to_local_time(self._services.now(), zone).date()
         raise HttpError(404, f"There is no such {kind}.")
+
+
+def _to_file(rows: Sequence[Sequence[str]], file_format: str, separator: CsvSeparator) -> bytes:
+    if file_format == "xlsx":
+        # Other workbooks have a process of their own, so that this one may never need the library.
+        from slotlock.api.exports.workbook import text_workbook
+
+        return text_workbook(rows)
+    header, *lines = rows
+    texts = (csv_header(header, separator), *(csv_line(line, separator) for line in lines))
+    return "".join(texts).encode()
 
 
 def _find_member(kind: type[Member], name: str, value: str | None) -> Member | None:

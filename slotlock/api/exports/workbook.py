@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from io import BytesIO
 from itertools import chain
 from operator import itemgetter
 from typing import BinaryIO
@@ -92,6 +93,7 @@ def _fold_case(name: str) -> str:
 
 MAX_SHEETS = 1_000
 MAX_GROUPS = 200
+TEXT_WIDTH = 16
 MAX_ROWS = 1_048_576
 FIRST_YEAR = 1901  # Excel takes 1900 for a leap year
 
@@ -321,6 +323,22 @@ class _EscapedWorksheet(Worksheet):  # type: ignore[misc]  # XlsxWriter has no t
     @staticmethod
     def _escape_control_characters(data: str) -> str:
         return _ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", data)
+
+
+def text_workbook(rows: Sequence[Sequence[str]]) -> bytes:
+    """Return a workbook with a header and cells that are texts, also those filled in later."""
+    content = BytesIO()
+    with Workbook(content, {"in_memory": True}) as workbook:
+        sheet = workbook.add_worksheet(None, _EscapedWorksheet)
+        text = workbook.add_format({"num_format": "@"})
+        bold = workbook.add_format({"num_format": "@", "bold": True})
+        sheet.set_column(0, len(rows[0]) - 1, TEXT_WIDTH, text)
+        sheet.freeze_panes(1, 0)
+        for number, row in enumerate(rows):
+            for column, cell in enumerate(row):
+                if cell:
+                    sheet.write_string(number, column, cell, text if number else bold)
+    return content.getvalue()
 
 
 class _Sheet:

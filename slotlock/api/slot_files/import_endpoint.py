@@ -20,10 +20,11 @@ from slotlock.domain.campaigns.campaign import CampaignBusy, CampaignNotFound
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
-from slotlock.domain.slot_files.plan import ImportOptions, SlotsImported
+from slotlock.domain.slot_files.plan import ImportOptions, PlannedSlot, SlotsImported
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.ids import parse_campaign_id
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.times import format_time
 from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
 from slotlock.infrastructure.request_deadline import untimed
 from slotlock.services.campaigns.slot_files import import_slots
@@ -92,4 +93,18 @@ def slot_import_report(result: SlotsImported) -> dict[str, object]:
             {"name": each.name, "kind": each.kind.name} for each in result.new_resources
         ],
         "ignoredColumns": list(result.ignored_columns),
+        **({"preview": [_to_preview(each) for each in result.preview]} if result.dry_run else {}),
+    }
+
+
+def _to_preview(planned: PlannedSlot) -> dict[str, object]:
+    slot = planned.slot
+    return {
+        "line": planned.line,
+        "number": slot.number,
+        "title": slot.title,
+        "startTime": format_time(slot.start),
+        "timeZone": slot.time_zone,
+        "meetingCount": len(slot.all_meetings),
+        "changed": list(planned.changed),
     }

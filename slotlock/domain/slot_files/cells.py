@@ -16,6 +16,7 @@ from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.tables.table import one_line
 from slotlock.domain.shared.text import normalize_line, strip_blanks
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.domain.shared.value_object import value_object
@@ -34,9 +35,10 @@ from slotlock.domain.slot_files.times import (
 )
 
 _MAX_DIGITS = 6
+_LINE_END = re.compile("\r\n?|\u2028")
 # A name may have a separator of Chinese; what comes before a number is one.
 _GROUP_LIMIT = re.compile(
-    r"\s*(\S.*?)\s*[=\uff1d]\s*([0-9]{1,6})\s*(?:[;,\r\n\u3001\uff0c\uff1b]+|$)", re.DOTALL
+    r"\s*(\S.*?)\s*[=\uff1d]\s*([0-9]{1,6})\s*(?:[;,\r\n\u2028\u3001\uff0c\uff1b]+|$)", re.DOTALL
 )
 # Attributes cannot have this name of a column.
 EXCEPT, EXCEPT_DAYS = "except", "except_days"
@@ -82,12 +84,12 @@ class SlotCells:
 
 
 def _read_line(cell: str) -> str | None:
-    return normalize_line(cell) or None
+    return one_line(cell) or None
 
 
 def _read_text(cell: str) -> str | None:
     """Return a text of several lines, whose line ends depend on the program that saved it."""
-    return strip_blanks(cell.replace("\r\n", "\n").replace("\r", "\n")) or None
+    return strip_blanks(_LINE_END.sub("\n", cell)) or None
 
 
 def _read_names(cell: str) -> tuple[str, ...]:
@@ -122,7 +124,7 @@ _Reader = Callable[[str, DateOrder], object]
 _READERS: Mapping[str, _Reader] = {
     "id": lambda cell, _: strip_blanks(cell) or UNCHANGED,
     "number": lambda cell, _: _read_line(cell),
-    "title": lambda cell, _: normalize_line(cell),
+    "title": lambda cell, _: one_line(cell),
     "description": lambda cell, _: _read_text(cell),
     "first_day": lambda cell, order: read_date(cell, order) if strip_blanks(cell) else None,
     "last_day": lambda cell, order: read_date(cell, order) if strip_blanks(cell) else None,

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.shared.tables.headers import columns_by_header, fold_header
 
-# English, German, French, Spanish, Chinese (simplified and traditional); `id` is of this server.
+# English, German, French, Spanish, Chinese (simplified and traditional), each with the header of
+# exports first; `id` is of this server.
 _SPELLINGS = {
     "id": "id, slot id",
     "number": """
@@ -170,6 +172,16 @@ COLUMN_OF_FIELD = {
     "last": "last_day",
     "extra": "meetings",
 }
+
+
+def headers_in(language: ExportLanguage | None) -> Sequence[str]:
+    """Return the headers of all columns in a language, or the names of the API."""
+    if language is None:
+        return COLUMNS
+    at = list(ExportLanguage).index(language)
+    lines = (spellings.strip().splitlines() for spellings in _SPELLINGS.values())
+    headers = (each[min(at, len(each) - 1)].split(",")[0].strip() for each in lines)
+    return [header[0].upper() + header[1:] for header in headers]
 
 
 def columns_of(headers: Sequence[str]) -> list[str | None]:

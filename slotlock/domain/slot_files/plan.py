@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.resources.resource import Resource
@@ -13,6 +14,8 @@ from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
 from slotlock.domain.slot_files.slot_file import SlotFile, add_problem
 from slotlock.domain.slots.resource_conflicts import ResourceUsage
 from slotlock.domain.slots.slot_patch import SlotPatch
+
+MAX_SHOWN_SLOTS = 20
 
 
 @value_object
@@ -42,7 +45,7 @@ class ImportOptions:
 class SlotFilePlan:
     """What an import writes: new drafts, and changes of slots as these are afterwards.
 
-    `lines` has the line of each of these slots.
+    `lines` has the line of each of these slots, and `changed` the columns that change one.
     """
 
     created: tuple[SlotState, ...]
@@ -52,6 +55,7 @@ class SlotFilePlan:
     not_in_file: int
     new_resources: tuple[Resource, ...]
     lines: Mapping[SlotId, int]
+    changed: Mapping[SlotId, tuple[str, ...]]
 
     @property
     def is_empty(self) -> bool:
@@ -68,6 +72,19 @@ class SlotFilePlan:
             new_resources=self.new_resources,
             ignored_columns=file.ignored_columns,
             dry_run=dry_run,
+            preview=self._preview(file),
+        )
+
+    def _preview(self, file: SlotFile) -> "tuple[PlannedSlot, ...]":
+        slots = [each.slot for each in (*self.created, *self.edited.values())]
+        headers = dict(file.headers)
+        return tuple(
+            PlannedSlot(
+                self.lines[slot.id],
+                slot,
+                tuple(headers[column] for column in self.changed.get(slot.id, ())),
+            )
+            for slot in sorted(slots, key=lambda slot: self.lines[slot.id])[:MAX_SHOWN_SLOTS]
         )
 
     @property
@@ -78,8 +95,17 @@ class SlotFilePlan:
 
 
 @value_object
+class PlannedSlot:
+    """A slot as a line creates or changes it; a new one has no changed headers."""
+
+    line: int
+    slot: Slot
+    changed: tuple[str, ...]
+
+
+@value_object
 class SlotsImported:
-    """The numbers of slots that an import wrote, or would write in a dry run."""
+    """The numbers of slots that an import wrote, or would write in a dry run, and the first."""
 
     created: int
     updated: int
@@ -88,6 +114,7 @@ class SlotsImported:
     new_resources: tuple[Resource, ...]
     ignored_columns: tuple[str, ...]
     dry_run: bool
+    preview: tuple[PlannedSlot, ...]
 
 
 def conflict_problems(

@@ -20,6 +20,7 @@ from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slot_files.cells import (
+    EXCEPT,
     EXCEPT_DAYS,
     KIND_OF_COLUMN,
     SlotCells,
@@ -110,6 +111,7 @@ class _Planner:
         self._patches: dict[SlotId, SlotPatch] = {}
         self._edited: dict[SlotId, SlotState] = {}
         self._lines: dict[SlotId, int] = {}
+        self._changed: dict[SlotId, tuple[str, ...]] = {}
         self._meetings = 0
 
     def plan_row(self, row: SlotRow, new_slot_id: Callable[[], SlotId]) -> None:
@@ -143,6 +145,7 @@ class _Planner:
             len(live - named),
             tuple(self._new_resources.values()),
             self._lines,
+            self._changed,
         )
 
     def _find(self, cells: SlotCells) -> SlotState | CellProblem | None:
@@ -221,6 +224,8 @@ class _Planner:
         changed = row.cells.changes_to(before)
         if "number" in changed and _is_lost_zero(slot.number, changed["number"]):
             del changed["number"]
+        columns = (EXCEPT if name == EXCEPT_DAYS else name for name in changed)
+        self._changed[slot.id] = tuple(columns)
         patch: dict[str, Any] = {
             name: changed[name] for name in ("group_limits", "description") if name in changed
         }

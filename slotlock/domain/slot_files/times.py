@@ -40,8 +40,8 @@ _WEEKDAYS = {
     for number, days in enumerate(("一", "二", "三", "四", "五", "六", "日天"))
     for day in days
 }
-SEPARATORS = re.compile("[;\r\n\u3001\uff1b]")
-_WEEKLY_SEPARATORS = re.compile("[;,\r\n\u3001\uff0c\uff1b]")
+SEPARATORS = re.compile("[;\r\n\u2028\u3001\uff1b]")
+_WEEKLY_SEPARATORS = re.compile("[;,\r\n\u2028\u3001\uff0c\uff1b]")
 _DATE_SEPARATORS = re.compile("[;,\\s\u3001\uff0c\uff1b]+")
 _CLOCK = r"\d{1,2}(?:[:.h]\d{2})?(?::\d{2})?\s*(?:am|pm)?"
 _WEEKLY = re.compile(

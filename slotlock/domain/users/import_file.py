@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
-from slotlock.domain.shared.tables.table import Table, read_table
-from slotlock.domain.shared.text import normalize_line, strip_blanks
+from slotlock.domain.shared.tables.table import Table, one_line, read_table
+from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import (
     INVALID_EMAIL,
@@ -40,7 +40,7 @@ from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, validate_user_name
 # As many as fit into one transaction, which has 5 s in MongoDB.
 MAX_IMPORTED_USERS = 10_000
 # A slash does not: `2025/26` is a group.
-_GROUP_SEPARATORS = re.compile("[;,|\r\n\u3001\uff0c\uff1b]")
+_GROUP_SEPARATORS = re.compile("[;,|\r\n\u2028\u3001\uff0c\uff1b]")
 # Han, Kana and Hangul: the last name comes first, without a blank.
 _EAST_ASIAN = re.compile(
     "[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -129,7 +129,7 @@ def _check_header(table: Table, problems: ProblemCollector) -> None:
 
 def join_names(first_name: str, last_name: str) -> str:
     """Return a full name: `first last`, or the last name first in East Asian characters."""
-    names = [normalize_line(first_name), normalize_line(last_name)]
+    names = [one_line(first_name), one_line(last_name)]
     if all(map(_EAST_ASIAN.fullmatch, names)):
         return "".join(reversed(names))
     return " ".join(filter(None, names))
@@ -152,7 +152,7 @@ class _RowParser:
         subject = strip_blanks(cells_by_column.get(SUBJECT, "")) or None
         family_name = None
         if NAME not in cells_by_column:
-            family_name = normalize_line(cells_by_column.get(LAST_NAME, "")) or None
+            family_name = one_line(cells_by_column.get(LAST_NAME, "")) or None
         self.rows.append(UserRow(line, login_name, name, groups, subject, None, family_name))
 
     def _parse_login_name(self, line: int, cells: Mapping[str, str]) -> str:
@@ -178,7 +178,7 @@ class _RowParser:
 
     def _parse_name(self, line: int, cells: Mapping[str, str]) -> str | None:
         if NAME in cells:
-            name = normalize_line(cells[NAME])
+            name = one_line(cells[NAME])
         elif FIRST_NAME in cells or LAST_NAME in cells:
             name = join_names(cells.get(FIRST_NAME, ""), cells.get(LAST_NAME, ""))
         else:

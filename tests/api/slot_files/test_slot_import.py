@@ -1,8 +1,11 @@
 """Courses from a file over HTTP: all rows or none, and an export that changes nothing."""
 
 import asyncio
+import csv
+from io import BytesIO, StringIO
 
 import httpx
+import openpyxl
 import pytest
 
 from tests.support.apps.processes import Pair
@@ -18,6 +21,7 @@ K1;象棋;王老师;201;周二、周四;2035-09-04;2035-12-20;13:30;15:00;12;-
 K2;篮球;;;周三;2035-09-05;2035-12-20;13:30;15:00;20;-
 K3;Reise;;;;2035-10-01;;8:00;18:00;30;-
 """
+CREATE = "&createResources=true"
 PUBLISH = "mutation($id: ID!) { publishSlot(slotId: $id) { __typename } }"
 SLOTS = """query($campaign: ID!, $status: SlotStatus!) {
   slots(first: 20, filter: {campaignId: $campaign, status: $status}) {
@@ -72,10 +76,25 @@ async def test_a_file_makes_drafts_and_the_same_file_changes_nothing(
             {"name": "201", "kind": "ROOM"},
         ],
         "ignoredColumns": ["电话"],
+        "preview": [
+            {
+                "line": line,
+                "number": number,
+                "title": title,
+                "startTime": f"2035-{start}:00.000Z",
+                "timeZone": "Europe/Berlin",
+                "meetingCount": count,
+                "changed": [],
+            }
+            for line, number, title, start, count in (
+                (2, "K1", "象棋", "09-04T11:30", 32),
+                (3, "K2", "篮球", "09-05T11:30", 16),
+                (4, "K3", "Reise", "10-01T06:00", 1),
+            )
+        ],
     }
     assert await slots_of(organizer, campaign) == {}
-    create = "&createResources=true"
-    assert await import_slots(organizer, campaign, COURSES, create) == {"created": 3}
+    assert await import_slots(organizer, campaign, COURSES, CREATE) == {"created": 3}
     slots = await slots_of(organizer, campaign)
     assert {each["status"] for each in slots.values()} == {"DRAFT"}
     assert [each["name"] for each in slots["K1"]["resources"]] == ["王老师", "201"]
@@ -86,9 +105,32 @@ async def test_a_file_makes_drafts_and_the_same_file_changes_nothing(
     assert await import_slots(organizer, campaign, export) == {"unchanged": 3}
     assert await slots_of(organizer, campaign) == slots
     edited = export.replace("篮球".encode(), "足球".encode())
+    response = await post_slots(organizer, campaign, edited, "&dryRun=true")
+    (preview,) = response.json()["preview"]
+    assert (preview["line"], preview["number"], preview["changed"]) == (3, "K2", ["title"])
     assert await import_slots(organizer, campaign, edited) == {"updated": 1, "unchanged": 2}
     changed = await slots_of(organizer, campaign)
     assert [number for number, slot in changed.items() if slot != slots[number]] == ["K2"]
+
+
+async def test_a_workbook_has_the_cells_of_the_csv_file_as_texts(organizer: BookingClient) -> None:
+    campaign = await create_campaign(organizer)
+    courses = COURSES.replace("K1", "0012").replace("象棋", "=1+1 _x0041_").replace("电话", "简介")
+    await import_slots(organizer, campaign, courses.replace(";-", ';"a\n\n- b"'), CREATE)
+    content, text = [
+        await download_export(organizer, f"campaigns/{campaign}/slots.{each}?language=de")
+        for each in ("xlsx", "csv")
+    ]
+    (sheet,) = openpyxl.load_workbook(BytesIO(content)).worksheets
+    rows = [*csv.reader(StringIO(text.decode("utf-8-sig"), newline=""))]
+    shown = [[cell.value or "" for cell in row] for row in sheet.iter_rows()]
+    assert shown == [[cell.replace("'=", "=") for cell in row] for row in rows]
+    assert rows[0][:5] == ["Id", "Nummer", "Titel", "Beschreibung", "Erster Tag"]
+    assert {cell.number_format for row in sheet.iter_rows(2) for cell in row if cell.value} == {"@"}
+    # A page sends the rows of a workbook as lines, with U+2028 within a cell.
+    lines = StringIO()
+    csv.writer(lines).writerows([cell.replace("\n", "\u2028") for cell in row] for row in rows)
+    assert await import_slots(organizer, campaign, lines.getvalue().encode()) == {"unchanged": 3}
 
 
 async def test_one_wrong_line_imports_nothing(organizer: BookingClient) -> None:

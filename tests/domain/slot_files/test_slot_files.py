@@ -14,14 +14,14 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
-from slotlock.domain.reports.export_formats import CsvSeparator
+from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.slot_files.cells import write_cells
-from slotlock.domain.slot_files.columns import COLUMNS
+from slotlock.domain.slot_files.columns import COLUMNS, columns_of, headers_in
 from slotlock.domain.slot_files.plan import (
     CampaignSlots,
     ImportOptions,
@@ -143,6 +143,11 @@ def test_a_header_may_be_in_five_languages(header: str) -> None:
     made = planned(f"{header}\n{CHESS.replace(';', ' /').replace(',', ';').replace(' / ', '、')}")
     expected = planned(HEADER + CHESS).created
     assert made.created[0].slot == replace(expected[0].slot, id=made.created[0].slot.id)
+
+
+@pytest.mark.parametrize("language", ExportLanguage)
+def test_an_export_has_headers_that_an_import_knows(language: ExportLanguage) -> None:
+    assert columns_of(headers_in(language)) == list(COLUMNS)
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "gb18030", "utf-16", "utf-8-sig"])

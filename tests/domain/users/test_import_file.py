@@ -58,6 +58,7 @@ ADA = UserRow(2, "ada@x.org", "Ada", ("5a", "choir"))
         "groups,email,name\nchoir;5a,ada@x.org,Ada\n",
         " Email , NAME,Groups\n ADA@x.org , Ada , 5a ; choir ;; 5a \n",
         'email,name,groups\n"ada@x.org","Ada","5a;choir"\n',
+        'email,name,groups\n"ada@x.org","\u2028Ada","5a\u2028choir"\n',
         'email;name;groups\nada@x.org;Ada;"5a;choir"\n',
         'email;name;groups;;\nada@x.org;Ada;"5a;choir";;\n;;;;\n',
         "email,name,groups\nada@x.org,Ada,5a;choir,,\n\n  \n,,\n",

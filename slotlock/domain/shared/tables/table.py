@@ -19,7 +19,7 @@ from slotlock.domain.shared.tables.headers import (
     fold_header,
     has_chinese_column,
 )
-from slotlock.domain.shared.text import strip_blanks
+from slotlock.domain.shared.text import normalize_line, strip_blanks
 
 MAX_FILE_BYTES = 5_000_000
 MAX_HEADER_LENGTH = 10_000
@@ -29,6 +29,8 @@ MAX_SHOWN_COLUMN_LENGTH, MAX_SHOWN_COLUMNS = 40, 100
 _NOT_WINDOWS_1252 = re.compile(
     rb"[\x80-\xff]{3}|[\xc2-\xdf][\x80-\xbf]|[a-z][\x8a\x8e\x9f]|[A-Z][\x8a\x8e\x9f][a-z]"
 )
+# A line end in a cell of a workbook, whose rows are the lines of the file.
+_LINE_END_IN_CELL = "\u2028"
 _FIRST_LINE = re.compile(r"[\r\n]*([^\r\n]*)")
 
 
@@ -68,7 +70,7 @@ def read_table(
         return None
     records = _records(text, find_separator(_header_of(text), columns_of), problems)
     line, cells = next(records, (1, []))
-    headers = [strip_blanks(cell) for cell in cells]
+    headers = list(map(one_line, cells))
     while headers and not headers[-1]:
         headers.pop()
     columns = columns_of(headers)
@@ -86,6 +88,11 @@ def read_table(
         seen.add(key)
     named = tuple(column or "" for column in columns)
     return Table(line, tuple(headers), named, _whole_records(records, len(named), problems))
+
+
+def one_line(cell: str) -> str:
+    """Return the name or title in a cell, which a workbook may have broken into lines."""
+    return normalize_line(cell.replace(_LINE_END_IN_CELL, " "))
 
 
 def _whole_records(

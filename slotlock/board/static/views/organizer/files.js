@@ -12,13 +12,14 @@ const TIMEOUT_MS = 300_000;
  * @param {Blob} [body]
  * @param {string} [type] of the body
  * @param {number} [timeoutMs]
+ * @param {"POST" | "GET"} [method]
  * @returns {Promise<{ok: boolean, status: number, text: string, content: Blob}>}
  */
-export async function post(path, body, type = "text/csv", timeoutMs = TIMEOUT_MS) {
+export async function post(path, body, type = "text/csv", timeoutMs = TIMEOUT_MS, method = "POST") {
   try {
     return await asMe(async (token) => {
       const response = await fetch(path, {
-        method: "POST",
+        method,
         body,
         cache: "no-store",
         signal: AbortSignal.timeout?.(timeoutMs),
@@ -31,6 +32,11 @@ export async function post(path, body, type = "text/csv", timeoutMs = TIMEOUT_MS
   } catch (error) {
     throw error instanceof RequestError ? error : new RequestError("OFFLINE");
   }
+}
+
+/** Get a file from an endpoint for organizers. @param {string} path */
+export function get(path) {
+  return post(path, undefined, "", TIMEOUT_MS, "GET");
 }
 
 /** Return the rows of a CSV file (RFC 4180) by the names of its columns. @param {string} text @returns {Record<string, string>[]} */

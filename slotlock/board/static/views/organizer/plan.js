@@ -11,6 +11,7 @@ import { tab } from "../../storage.js";
 import { oneAtATime } from "../../store.js";
 import { commas, number, schoolZone, shortOf, shortWhenOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
+import { courseFile } from "./coursefile.js";
 import { Actions, why } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { campaignFields, campaignForm } from "./forms/campaignform.js";
@@ -26,7 +27,7 @@ import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 const ICON_OF = { good: "tick", late: "clock", bad: "warning" };
 
 /** The forms of a campaign by the end of their address, and their titles. @type {Record<string, string>} */
-const FORMS = { new: "plan.add", settings: "plan.settings", copy: "orga.copy" };
+const FORMS = { new: "plan.add", settings: "plan.settings", copy: "orga.copy", file: "plan.file" };
 /** What was just created, which the next page says. @type {any} */
 let created = null;
 
@@ -34,6 +35,7 @@ let created = null;
 export function openPlan(part) {
   const [campaignId, panel = "", copiedId = ""] = part.split("/");
   const isForm = Object.hasOwn(FORMS, panel);
+  const file = panel === "file" ? courseFile(campaignId, leave) : null;
   /** Where the values of the course before are kept, with which the next one begins. */
   const before = `slotlock.before ${me?.id} ${campaignId}`;
   /** @type {any} */
@@ -60,7 +62,7 @@ export function openPlan(part) {
       ({ campaign } = await run("plan", { id: campaignId }));
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
       redraw();
-      if (!campaign) return;
+      if (!campaign || file) return;
       const found = (slots = await readSlots("planSlots", { campaign: campaignId }));
       for (const id of selected) if (!found.some((slot) => slot.id === id)) selected.delete(id);
       redraw();
@@ -87,6 +89,13 @@ export function openPlan(part) {
 
   /** Leave the form, to which nobody goes back. */
   const close = () => location.replace(`#/plan/${campaignId}`);
+
+  /** Leave the page of a file, whose courses are imported. @param {string} text */
+  function leave(text) {
+    created = { skippedHolidays: [], conflicts: [], text };
+    say(text);
+    close();
+  }
 
   async function saveSettings() {
     if (!(await form.send("updateCampaign", () => ({ input: { campaignId, ...form.input() } })))) return;
@@ -207,7 +216,8 @@ export function openPlan(part) {
     return [
       h("p", null, h("a", { href: "#/organizer" }, t("orga.title")), " › ", h("a", { href: `#/plan/${campaignId}` }, campaign.name)),
       madeNotice(),
-      !form ? [h("h1", null, title), error ? failure(error, load) : bones(6)]
+      file ? file.render(title)
+        : !form ? [h("h1", null, title), error ? failure(error, load) : bones(6)]
         : panel === "settings" ? form.render(title, campaignFields(form), { ...page, onsubmit: saveSettings })
         : panel === "copy" ? copyPanel(form, campaign, close)
         : form.render(title, slotFields(form, null), {
@@ -222,8 +232,8 @@ export function openPlan(part) {
 
   function madeNotice() {
     if (!made) return null;
-    const { title, slots: dates } = made;
-    return datesNotice(made, dates ? t("plan.seriesCreated", { title, count: dates.length }) : t("plan.created", { title }));
+    const { title, slots: dates, text = dates ? t("plan.seriesCreated", { title, count: dates.length }) : t("plan.created", { title }) } = made;
+    return datesNotice(made, text);
   }
 
   function readiness() {
@@ -257,7 +267,8 @@ export function openPlan(part) {
       !slots
         ? bones(6)
         : all.length > 0 && [selection(), table({ "aria-labelledby": "courses" }, columns(), list("tbody", { role: "rowgroup" }, tableRows(all)))],
-    ], { actions: h("a", { class: "btn second", href: `#/plan/${campaignId}/new` }, t("plan.add")) });
+    ], { actions: [["file", "plan.file"], ["new", "plan.add"]].map(([page, text]) =>
+      h("a", { class: "btn second", href: `#/plan/${campaignId}/${page}` }, t(text))) });
   }
 
   /** What can be done with the selected slots. */
