@@ -385,6 +385,7 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await organizing.get_by_role("group", name="The server now reveals").wait_for()
     await press(organizing, "Draw")
     await organizing.get_by_role("row", name="In rounds").wait_for()  # what was drawn
+    await expect(organizing.get_by_role("row", name="One after the other")).to_have_count(0)
     await expect(organizing.get_by_label("Places: Chess")).not_to_have_value("0")
     await press(organizing, "Publish the result")
     await organizing.get_by_role("group", name="Publish the result").wait_for()

@@ -274,12 +274,15 @@ export function openDraw(campaignId) {
     ]);
   }
 
+  /** Return what each method leads to, and of the result what the method of the draw did. */
   function measures() {
+    const { state, method } = data.draw;
+    const shown = preview.measures.filter((/** @type {any} */ each) => state !== "DRAWN" || each.method === method);
     const columns = [t("draw.method"), t("draw.without"), t("draw.places"), t("draw.rank"), t("draw.envious")];
     return countTable(
       { "aria-labelledby": "preview" },
       columns,
-      preview.measures.map((/** @type {any} */ each) => [
+      shown.map((/** @type {any} */ each) => [
         each.method,
         t(`draw.${each.method}`),
         `${number(each.withoutPlace)} / ${number(each.users)}`,

@@ -15,6 +15,7 @@ export function firstSteps(campaigns, hasCourses) {
   let found = null;
   /** The campaign that was asked whom it invites, and the newest invitation. */
   let asked = "";
+  /** @type {string | null} */
   let invitedAt = null;
   run("firstSteps", {}).then((result) => {
     found = result;

@@ -119,7 +119,7 @@ export function openSchool() {
   /** @type {any} */
   let mail = null;
   let error = "";
-  /** What neither the school nor its settings say, as this device has it. @type {Record<string, string>} */
+  /** What neither the school nor its settings say, as this device has it. @type {Record<string, any>} */
   let proposed = {};
   let isSaved = false;
   let isColored = false;

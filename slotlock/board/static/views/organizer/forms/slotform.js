@@ -187,6 +187,7 @@ function inWeeks(meetings) {
   const { "": byThemselves = {}, ...regular } = alike;
   const extra = Object.values(byThemselves).flat();
   const weekly = [];
+  /** @type {any[]} */
   const inWeek = [];
   for (const [time, found] of Object.entries(regular)) {
     const [startTime, endTime] = time.split(" ");
