@@ -73,7 +73,7 @@ async def _measure(settings: Settings, args: argparse.Namespace) -> int:
 
         where = draw.campaign_id
         print(f"{'step':24} {'time':>8} {'pause':>9}")
-        await timed("close the wishes", draws.close_wishes(services, organizer.user_id, where))
+        await timed("close the wishes", draws.close_wishes(services, organizer, where))
         await timed("store the basis", draws.store_basis(services, draw.id))
         await timed("preview", draws.preview_draw(services, where))
         await timed("fix the seed", draws.run_draw(services, organizer, where, None))

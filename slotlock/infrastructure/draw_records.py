@@ -114,19 +114,20 @@ def _drawn_to_json(each: DrawnEntry) -> Json:
     }
 
 
+# The name of the reason for a result, and the attribute of the outcome that has it.
+_REASONS = {
+    WishResult.GRANTED: ("round", "round"),
+    WishResult.FULL: ("lastNumber", "last_number"),
+    WishResult.TIME_CONFLICT: ("with", "conflict"),
+    WishResult.LIMIT: ("with", "conflict"),
+    WishResult.GROUP_FULL: ("group", "group"),
+}
+
+
 def outcome_to_json(outcome: WishOutcome) -> Json:
-    """Return the outcome of a wish with those of its reasons that belong to its result."""
-    match outcome.result:
-        case WishResult.GRANTED:
-            reason: Json = {"round": outcome.round}
-        case WishResult.FULL:
-            reason = {"lastNumber": outcome.last_number}
-        case WishResult.TIME_CONFLICT | WishResult.LIMIT:
-            reason = {"with": outcome.conflict}
-        case WishResult.GROUP_FULL:
-            reason = {"group": outcome.group}
-        case _:
-            reason = {}
+    """Return the outcome of a wish with the one of its reasons that belongs to its result."""
+    name, attribute = _REASONS.get(outcome.result, ("", ""))
+    reason = {name: getattr(outcome, attribute)} if name else {}
     return {"result": outcome.result.value, **reason}
 
 
@@ -291,17 +292,6 @@ def _check_entries(entries: Sequence[_Entry]) -> None:
 def _require_different(values: Sequence[object], path: str) -> None:
     if len(set(values)) < len(values):
         raise RecordError(path, "a value occurs twice")
-
-
-def parse_basis(rules: object, slots: Sequence[object], entries: Sequence[object]) -> DrawBasis:
-    """Return a basis from its rules without the slots, its slots, and its entries with leaves."""
-    known = {**dict(rules), "slots": slots, "entries": entries}  # type: ignore[call-overload]
-    return convert(known, DrawBasis)
-
-
-def parse_entry(entry: object) -> DrawEntry:
-    """Return the entry that `entry_to_json` wrote, with its leaf."""
-    return convert(entry, DrawEntry)
 
 
 def parse_outcome(outcome: object, slot_id: SlotId) -> WishOutcome:

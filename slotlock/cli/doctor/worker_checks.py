@@ -51,7 +51,9 @@ async def _check_entries(database: Database) -> Finding:
 
 async def _check_draws(database: Database, now: datetime) -> Finding:
     waits, fails = {"dueAt": {"$lte": now - MAX_DRAW_AGE}}, {"failures": {"$gte": SHOWN_FAILURES}}
-    query, fields = {"$or": [waits, fails]}, {"campaign": 1, "problem": 1}
+    older = {"serverSeed": {"$exists": False}}  # before version 1.0, which reads none of these
+    query = {"$or": [waits, fails, older]}
+    fields = {"campaign": 1, "problem": {"$cond": ["$serverSeed", "$problem", "older format"]}}
     found = await database["draws"].find(query, fields, sort=[("dueAt", 1)]).to_list()
     if not found:
         return ok("draws", "none waits for a worker")

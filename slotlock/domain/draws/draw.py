@@ -26,7 +26,7 @@ from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.value_object import document_object, value_object
+from slotlock.domain.shared.value_object import document_object
 from slotlock.domain.users.user import UserId
 
 NOTED_SETTINGS = {
@@ -69,6 +69,9 @@ class DrawState(DescribedEnum):
     CANCELLED = "cancelled", "It was called off, or its campaign was deleted."
 
 
+ACTIVE_STATES = DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN
+
+
 @document_object
 class Seed:
     """The public randomness of a draw, and where it is from.
@@ -91,9 +94,9 @@ class DrawAct:
     at: datetime
     by: UserId | None
     state: DrawState
-    reason: str = ""
+    reason: str | None = None
     wishes_until: datetime | None = None
-    seed_source: str = ""
+    seed_source: str | None = None
     seed_at: datetime | None = None
 
 
@@ -117,7 +120,7 @@ class DrawSettings:
     record_for: DrawRecordReaders = DrawRecordReaders.PARTICIPANTS
 
 
-@value_object
+@document_object
 class Draw:
     """The draw of a campaign.
 
@@ -167,9 +170,9 @@ class Draw:
             PublicAct(
                 act.at,
                 act.state.value,
-                act.reason or None,
+                act.reason,
                 act.wishes_until,
-                act.seed_source or None,
+                act.seed_source,
                 act.seed_at,
             )
             for act in self.acts
@@ -198,13 +201,13 @@ class Draw:
         """What a later draw says of this one, which is over."""
         last, has_seed = self.acts[-1], self.seed is not None
         return FormerDraw(
-            self.id, last.state.value, self.root, has_seed, last.reason or None, self.record_hash
+            self.id, last.state.value, self.root, has_seed, last.reason, self.record_hash
         )
 
     @property
     def is_active(self) -> bool:
         """Whether it is the draw of its campaign that goes on; there is one at most."""
-        return self.state in (DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN)
+        return self.state in ACTIVE_STATES
 
     @property
     def is_over(self) -> bool:
@@ -308,9 +311,9 @@ def _settings_act(settings: DrawSettings, by: UserId, now: datetime, reason: str
         now,
         by,
         DrawState.COLLECTING,
-        reason,
+        reason or None,
         wishes_until=settings.wishes_until,
-        seed_source=settings.seed_source,
+        seed_source=settings.seed_source or None,
         seed_at=settings.seed_at,
     )
 
@@ -409,14 +412,14 @@ def _line_problem(text: str, max_length: int) -> Problem | None:
     return validate_line(text, max_length) if text else ProblemCode.TEXT_MISSING.problem()
 
 
-def written(draw: Draw, record_hash: str) -> Draw:
-    """Return the published draw after all that follows from it is done."""
-    return draw if draw.is_written else with_record(replace(draw, is_written=True), record_hash)
-
-
 def with_record(draw: Draw, record_hash: str) -> Draw:
-    """Return the draw with the hash of the last text of its record, which is stored."""
-    return _changed(replace(draw, record_hash=record_hash))
+    """Return the draw with the hash of the last text of its record, which is stored.
+
+    All that follows from a published one is done.
+    """
+    is_written = draw.state is DrawState.PUBLISHED
+    after = replace(draw, is_written=is_written, record_hash=record_hash)
+    return draw if after == draw else _changed(after)
 
 
 def publish(draw: Draw, by: UserId, now: datetime) -> Draw | WrongDrawState:
@@ -428,13 +431,10 @@ def publish(draw: Draw, by: UserId, now: datetime) -> Draw | WrongDrawState:
 
 def supersede(draw: Draw, reason: str, by: UserId, now: datetime) -> Draw | DrawRefusal:
     """Return the draw whose record stays public, and which another one replaces."""
-    reason = normalize_line(reason)
-    if invalid := validate_reason(reason):
-        return invalid
-    if draw.root is None:
-        return WrongDrawState(draw.state)
-    possible = DrawState.CLOSED, DrawState.DRAWN
-    return _with_act(draw, possible, DrawState.SUPERSEDED, by, now, reason)
+    reason, possible = normalize_line(reason), (DrawState.CLOSED, DrawState.DRAWN)
+    return validate_reason(reason) or _with_act(
+        draw, possible if draw.root else (), DrawState.SUPERSEDED, by, now, reason
+    )
 
 
 def validate_reason(reason: str) -> InvalidInput | None:
@@ -445,11 +445,10 @@ def validate_reason(reason: str) -> InvalidInput | None:
 
 def cancel(draw: Draw, reason: str, by: UserId, now: datetime) -> Draw | DrawRefusal:
     """Return the draw that is called off; its record stays public."""
-    reason = normalize_line(reason)
-    if invalid := validate_reason(reason):
-        return invalid
-    possible = DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN
-    return _with_act(draw, possible, DrawState.CANCELLED, by, now, reason)
+    reason, possible = normalize_line(reason), ACTIVE_STATES
+    return validate_reason(reason) or _with_act(
+        draw, possible, DrawState.CANCELLED, by, now, reason
+    )
 
 
 def _with_act(
@@ -458,7 +457,7 @@ def _with_act(
     state: DrawState,
     by: UserId | None,
     now: datetime,
-    reason: str = "",
+    reason: str | None = None,
 ) -> Draw | WrongDrawState:
     if draw.state not in possible:
         return WrongDrawState(draw.state)

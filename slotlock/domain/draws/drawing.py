@@ -5,8 +5,7 @@ runs in the reverse order. A place that is taken stays taken. A wish that was re
 refused again, so each wish is decided once.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never
@@ -119,13 +118,6 @@ def draw_places(
         waiting = [each for each in waiting if each.number in served]
         round_number += 1
     return tuple(DrawnEntry(each.entry, each.lot, each.number, each.result) for each in entries)
-
-
-def given_places(drawn: Iterable[DrawnEntry]) -> Mapping[SlotId, int]:
-    """Return how many places a draw gave in each slot."""
-    return Counter(
-        slot_id for each in drawn for slot_id in each.granted for _ in each.entry.members
-    )
 
 
 def serve_in_order(basis: DrawBasis, order: Iterable[str]) -> tuple[DrawnEntry, ...]:

@@ -1,17 +1,16 @@
 """Mutations with which users enter wishes, and organizers conduct the draw of a campaign."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws import draw
 from slotlock.domain.draws.draw import MAX_WISHES, DrawNotFound, DrawSettings
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders
@@ -26,7 +25,7 @@ register_type(
     wishes.WishesSaved,
     WishesSaved,
     lambda saved, _view: WishesSaved(
-        wishes=Wishes.from_domain(saved.wishes) if saved.wishes else None
+        wishes=Wishes.of(saved.wishes, salt=saved.wishes.salt) if saved.wishes else None
     ),
 )
 
@@ -100,9 +99,13 @@ ConfigureDrawArgument = Annotated[
 ]
 
 
-def _organizer_and_id(info: Info, campaign_id: str) -> tuple[Caller, CampaignId | None]:
-    """Return the caller and the id of the campaign. Errors: FORBIDDEN."""
-    return info.context.require_organizer(), ids.parse_campaign_id(campaign_id)
+async def _change(info: Info, sent_id: str, change: Callable[..., Any], *more: object) -> object:
+    """Let an organizer change the draw of a campaign. Errors: FORBIDDEN."""
+    organizer, campaign_id = info.context.require_organizer(), ids.parse_campaign_id(sent_id)
+    if campaign_id is None:
+        return refuse_id(DrawNotFound, sent_id)
+    outcome = await change(info.context.services, organizer, campaign_id, *more)
+    return CHANGE_DRAW.present(outcome, ResultView(organizer))
 
 
 @strawberry.type
@@ -148,33 +151,20 @@ class DrawMutations:
         "until a published draw `isWritten`. Organizers only."
     )
     async def configure_draw(self, info: Info, input: ConfigureDrawArgument) -> object:
-        organizer, parsed = _organizer_and_id(info, input.campaign_id)
-        if parsed is None:
-            return refuse_id(DrawNotFound, input.campaign_id)
-        copied = ids.parse_draw_id(input.copy_wishes_of) if input.copy_wishes_of else None
-        if input.copy_wishes_of and copied is None:
+        organizer, sent_id = info.context.require_organizer(), input.copy_wishes_of
+        copied = ids.parse_draw_id(sent_id) if sent_id else None
+        if sent_id and copied is None and ids.parse_campaign_id(input.campaign_id):
             invalid = _invalid("copyWishesOf", ProblemCode.NO_CLOSED_DRAW)
             return CHANGE_DRAW.present(invalid, ResultView(organizer))
-        outcome = await draws.configure_draw(
-            info.context.services,
-            organizer,
-            parsed,
-            input.to_settings(),
-            copied,
-            input.reason or "",
-        )
-        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+        more = input.to_settings(), copied, input.reason or ""
+        return await _change(info, input.campaign_id, draws.configure_draw, *more)
 
     @CHANGE_DRAW.mutation(
         "Accept no more wishes. Some seconds later the draw has its `root`, and then nobody can "
         "change what is drawn. The server does it at `wishesUntil` by itself. Organizers only."
     )
     async def close_wishes(self, info: Info, campaign_id: CampaignIdArgument) -> object:
-        organizer, parsed = _organizer_and_id(info, campaign_id)
-        if parsed is None:
-            return refuse_id(DrawNotFound, campaign_id)
-        outcome = await draws.close_wishes(info.context.services, organizer.user_id, parsed)
-        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+        return await _change(info, campaign_id, draws.close_wishes)
 
     @CHANGE_DRAW.mutation(
         "Fix the seed, from which the result follows. Nobody can replace it. Fails with "
@@ -194,22 +184,14 @@ class DrawMutations:
             ),
         ] = None,
     ) -> object:
-        organizer, parsed = _organizer_and_id(info, campaign_id)
-        if parsed is None:
-            return refuse_id(DrawNotFound, campaign_id)
-        outcome = await draws.run_draw(info.context.services, organizer, parsed, seed)
-        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+        return await _change(info, campaign_id, draws.run_draw, seed)
 
     @CHANGE_DRAW.mutation(
         "Publish the result. The server then books the places and does what the settings say; "
         "`isWritten` of the draw says when that is done. Organizers only."
     )
     async def publish_draw(self, info: Info, campaign_id: CampaignIdArgument) -> object:
-        organizer, parsed = _organizer_and_id(info, campaign_id)
-        if parsed is None:
-            return refuse_id(DrawNotFound, campaign_id)
-        outcome = await draws.publish_draw(info.context.services, organizer, parsed)
-        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+        return await _change(info, campaign_id, draws.publish_draw)
 
     @CHANGE_DRAW.mutation(
         "Replace a draw that is closed and not published by another one, which collects wishes "
@@ -221,11 +203,7 @@ class DrawMutations:
         campaign_id: CampaignIdArgument,
         reason: Annotated[str, argument(description="Why, for everybody, 1 to 500 characters.")],
     ) -> object:
-        organizer, parsed = _organizer_and_id(info, campaign_id)
-        if parsed is None:
-            return refuse_id(DrawNotFound, campaign_id)
-        outcome = await draws.supersede_draw(info.context.services, organizer, parsed, reason)
-        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+        return await _change(info, campaign_id, draws.supersede_draw, reason)
 
     @CHANGE_DRAW.mutation(
         "Call off a draw that is not published, and let everybody book again. Its record stays "
@@ -237,11 +215,7 @@ class DrawMutations:
         campaign_id: CampaignIdArgument,
         reason: Annotated[str, argument(description="Why, for everybody, 1 to 500 characters.")],
     ) -> object:
-        organizer, parsed = _organizer_and_id(info, campaign_id)
-        if parsed is None:
-            return refuse_id(DrawNotFound, campaign_id)
-        outcome = await draws.cancel_draw(info.context.services, organizer, parsed, reason)
-        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+        return await _change(info, campaign_id, draws.cancel_draw, reason)
 
 
 def _invalid(field_name: str, code: ProblemCode) -> InvalidInput:

@@ -21,6 +21,7 @@ from slotlock.graphql.draws.draw_types import (
     UserWishes,
     Wishes,
 )
+from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DRAWS
 from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, public_records, wishes
 
@@ -106,7 +107,7 @@ class DrawQueries:
         if found_id is None:
             return None
         found = await wishes.my_wishes(info.context.services, info.context.caller, found_id)
-        return Wishes.from_domain(found) if found else None
+        return Wishes.of(found, salt=found.salt) if found else None
 
     @field(
         description="The wishes of a user in each draw, the newest draw first, at most 100, for "
@@ -120,7 +121,7 @@ class DrawQueries:
         info.context.require_organizer()
         parsed = ids.parse_user_id(user_id)
         found = await wishes.wishes_of(info.context.services, parsed) if parsed else ()
-        return [UserWishes.of(Draw(of_draw), own) for of_draw, own in found]
+        return [UserWishes.of(own, draw=Draw(of_draw)) for of_draw, own in found[:MAX_DRAWS]]
 
     @field(
         description="How often each slot of a campaign is wished for, as of some seconds ago: the "

@@ -1,7 +1,10 @@
 """Draws, wishes and results as clients see them."""
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated, Any, Self, cast
 
 import strawberry
 from strawberry import Private, argument, field
@@ -22,6 +25,7 @@ from slotlock.graphql.core.node import attribute_field
 from slotlock.graphql.slots.slot_types import Slot, load_slot
 from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.infrastructure.mongo.draws import wish_repository
+from slotlock.infrastructure.mongo.draws.draw_repository import OwnResult
 from slotlock.services.draws import draws
 
 
@@ -32,10 +36,6 @@ class DrawSeed:
     by_server: bool = field(
         description="Whether the server made it, which nobody outside can check."
     )
-
-    @classmethod
-    def from_domain(cls, seed: draw.Seed) -> Self:
-        return cls(text=seed.text, source=seed.source, by_server=seed.by_server)
 
 
 @strawberry.type(description="The randomness from which a draw will give the places.")
@@ -54,40 +54,38 @@ class DrawAnnouncement:
 
 @strawberry.type(description="One step of a draw.")
 class DrawAct:
-    at: datetime = field(description="When it happened.")
-    state: DrawState = field(description="The state that it led to.")
-    reason: str | None = field(
-        description="Why a draw was replaced, or opened after another one; null for other steps."
+    def __init__(self, act: draw.DrawAct) -> None:
+        self._act = act
+
+    at = attribute_field("_act.at", datetime, "When it happened.")
+    state = attribute_field("_act.state", DrawState, "The state that it led to.")
+    reason = attribute_field(
+        "_act.reason",
+        str | None,
+        "Why a draw was replaced, or opened after another one; null for other steps.",
     )
-    wishes_until: datetime | None = field(
-        description="Until when wishes are entered since then; null for steps that do not set it."
+    wishes_until = attribute_field(
+        "_act.wishes_until",
+        datetime | None,
+        "Until when wishes are entered since then; null for steps that do not set it.",
     )
-    seed_source: str | None = field(
-        description="The source of the seed since then; null for a seed of the server."
+    seed_source = attribute_field(
+        "_act.seed_source",
+        str | None,
+        "The source of the seed since then; null for a seed of the server.",
     )
-    seed_at: datetime | None = field(description="When that source is public; null without one.")
-    by_id: Private[UserId | None]
+    seed_at = attribute_field(
+        "_act.seed_at", datetime | None, "When that source is public; null without one."
+    )
 
     @field(
         description="The organizer who did it. Null for members, and if the time closed the wishes."
     )
     async def by(self, info: Info) -> User | None:
-        viewer = info.context.viewer
-        if self.by_id is None or viewer is None or not viewer.is_organizer:
+        by, viewer = self._act.by, info.context.viewer
+        if by is None or viewer is None or not viewer.is_organizer:
             return None
-        return await load_referenced_user(info, self.by_id)
-
-    @classmethod
-    def from_domain(cls, act: draw.DrawAct) -> Self:
-        return cls(
-            at=act.at,
-            state=act.state,
-            reason=act.reason or None,
-            wishes_until=act.wishes_until,
-            seed_source=act.seed_source or None,
-            seed_at=act.seed_at,
-            by_id=act.by,
-        )
+        return await load_referenced_user(info, by)
 
 
 @strawberry.type(
@@ -150,11 +148,9 @@ class Draw:
         "opening of the campaign. It takes some seconds.",
     )
 
-    @field(description="From which randomness the places will be drawn.")
-    def announcement(self) -> DrawAnnouncement:
-        found = self._draw.announcement
-        return DrawAnnouncement(source=found.source, at=found.at, commitment=found.commitment)
-
+    announcement = attribute_field(
+        "_draw.announcement", DrawAnnouncement, "From which randomness the places will be drawn."
+    )
     record_for = attribute_field(
         "_draw.settings.record_for", DrawRecordReaders, "Who reads the result in the record."
     )
@@ -178,7 +174,7 @@ class Draw:
     def seed(self, info: Info) -> DrawSeed | None:
         viewer, seed = info.context.viewer, self._draw.seed
         is_shown = self._draw.is_public or (viewer is not None and viewer.is_organizer)
-        return DrawSeed.from_domain(seed) if seed and is_shown else None
+        return cast("DrawSeed", seed) if is_shown else None
 
     @field(
         description="Why the server cannot go on with the draw, after it has failed three times: "
@@ -193,7 +189,7 @@ class Draw:
         description="The steps of the draw and the changes of its settings, the first one first."
     )
     def acts(self) -> list[DrawAct]:
-        return [DrawAct.from_domain(act) for act in self._draw.acts]
+        return [DrawAct(act) for act in self._draw.acts]
 
     @field(
         description="The draw before this one, which was replaced or published, and whose record "
@@ -246,44 +242,36 @@ class WishedSlot:
         return cls(slot_id=slot_global_id(slot_id), own_id=slot_id)
 
 
-@strawberry.type(description="The ranked wishes of a user, or of a team together.")
-class Wishes:
+@strawberry.type
+class _RankedWishes:
     ranked: list[WishedSlot] = field(description="The slots, the best wish first.")
     user_ids: list[strawberry.ID] = field(
         description="The users who wish together; one, if no team does."
     )
     changed_at: datetime = field(description="When they were changed last.")
+
+    @classmethod
+    def of(cls, own: closing.Wishes, **more: Any) -> Self:
+        """Return these wishes."""
+        return cls(
+            ranked=[WishedSlot.from_domain(slot_id) for slot_id in own.slot_ids],
+            user_ids=[user_global_id(user_id) for user_id in own.user_ids],
+            changed_at=own.at,
+            **more,
+        )
+
+
+@strawberry.type(description="The ranked wishes of a user, or of a team together.")
+class Wishes(_RankedWishes):
     salt: str = field(
         description="What makes the hash of a user's id secret. With it, users find their entry in "
         "the public record."
     )
 
-    @classmethod
-    def from_domain(cls, own: closing.Wishes) -> Self:
-        return cls(
-            ranked=[WishedSlot.from_domain(slot_id) for slot_id in own.slot_ids],
-            user_ids=[user_global_id(user_id) for user_id in own.user_ids],
-            changed_at=own.at,
-            salt=own.salt,
-        )
-
 
 @strawberry.type(description="The ranked wishes of a user in a draw, alone or with a team.")
-class UserWishes:
+class UserWishes(_RankedWishes):
     draw: Draw = field(description="The draw. Its `result` has what became of the wishes.")
-    ranked: list[WishedSlot] = field(description="The slots, the best wish first.")
-    user_ids: list[strawberry.ID] = field(
-        description="The users who wish together; one, if no team does."
-    )
-    changed_at: datetime = field(description="When they were changed last.")
-
-    @classmethod
-    def of(cls, draw: Draw, own: closing.Wishes) -> Self:
-        """Return the wishes in a draw."""
-        shown = Wishes.from_domain(own)
-        return cls(
-            draw=draw, ranked=shown.ranked, user_ids=shown.user_ids, changed_at=shown.changed_at
-        )
 
 
 @strawberry.type(description="The wishes are stored, and count when the wishes are closed.")
@@ -299,8 +287,9 @@ class SlotDemand(WishedSlot):
     @classmethod
     def of(cls, demand: wish_repository.SlotDemand) -> Self:
         """Return the demand for a slot."""
+        id_ = slot_global_id(demand.slot_id)
         return cls(
-            slot_id=slot_global_id(demand.slot_id),
+            slot_id=id_,
             own_id=demand.slot_id,
             wishes=demand.wishes,
             first_wishes=demand.first_wishes,
@@ -371,24 +360,24 @@ class DrawResult:
     )
 
     @classmethod
-    def from_domain(cls, own: draws.ExplainedResult) -> Self:
-        drawn = own.result.drawn
-        outcomes = enumerate(drawn.outcomes if drawn else (), start=1)
-        ranks = {slot_id: rank for rank, slot_id in enumerate(own.result.wishes, start=1)}
+    def from_domain(cls, own: OwnResult) -> Self:
+        ranks = {slot_id: rank for rank, slot_id in enumerate(own.wishes, start=1)}
+
+        def show(outcomes: Iterable[drawing.WishOutcome]) -> list[WishOutcome]:
+            return [
+                WishOutcome.of(ranks[each.slot_id], each, own.not_booked.get(each.slot_id))
+                for each in outcomes
+            ]
+
         return cls(
-            salt=own.result.salt,
-            leaf=own.result.leaf,
-            member_count=own.result.member_count,
-            not_eligible=own.result.ruled_out,
-            blocked=[
-                WishOutcome.of(ranks[each.slot_id], each, None) for each in own.result.blocked
-            ],
-            lot=drawn.lot if drawn else None,
-            lottery_number=drawn.number if drawn else None,
-            wishes=[
-                WishOutcome.of(rank, outcome, own.not_booked.get(outcome.slot_id))
-                for rank, outcome in outcomes
-            ],
+            salt=own.salt,
+            leaf=own.leaf,
+            member_count=own.member_count,
+            not_eligible=own.ruled_out,
+            blocked=show(own.blocked),
+            lot=own.drawn.lot if own.drawn else None,
+            lottery_number=own.drawn.number if own.drawn else None,
+            wishes=show(own.drawn.outcomes if own.drawn else ()),
         )
 
 
@@ -409,14 +398,7 @@ class DrawMeasures:
     @classmethod
     def of(cls, method: DrawMethod, found: measures.DrawMeasures) -> Self:
         """Return the measures of a method."""
-        return cls(
-            method=method,
-            users=found.users,
-            without_place=found.without_place,
-            places=found.places,
-            average_rank=found.average_rank,
-            envious=found.envious,
-        )
+        return cls(method=method, **asdict(found))
 
 
 @strawberry.type(description="How full a slot would be.")
@@ -440,16 +422,10 @@ class DrawPreview:
 
     @classmethod
     def from_domain(cls, preview: draws.DrawPreview) -> Self:
-        results = drawing.WishResult
-        full = (results.FULL, results.GROUP_FULL)
-        granted, refused = dict[SlotId, int](), dict[SlotId, int]()
+        counts, results = Counter[tuple[SlotId, WishResult]](), drawing.WishResult
         for each in preview.drawn:
-            size = len(each.entry.members)
             for outcome in each.outcomes:
-                if outcome.result is results.GRANTED:
-                    granted[outcome.slot_id] = granted.get(outcome.slot_id, 0) + size
-                elif outcome.result in full:
-                    refused[outcome.slot_id] = refused.get(outcome.slot_id, 0) + size
+                counts[outcome.slot_id, outcome.result] += len(each.entry.members)
         return cls(
             measures=[DrawMeasures.of(*each) for each in preview.measures.items()],
             slots=[
@@ -458,8 +434,8 @@ class DrawPreview:
                     title=slot.title,
                     capacity=slot.capacity,
                     booked=slot.booked,
-                    granted=granted.get(slot.id, 0),
-                    refused=refused.get(slot.id, 0),
+                    granted=counts[slot.id, results.GRANTED],
+                    refused=counts[slot.id, results.FULL] + counts[slot.id, results.GROUP_FULL],
                 )
                 for slot in sorted(preview.basis.slots, key=lambda each: (each.title, each.id))
             ],

@@ -2,8 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import without_expired
@@ -51,13 +52,14 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.conflicts import attempts
+from slotlock.infrastructure.draw_records import DrawRecord, to_text
 from slotlock.infrastructure.mongo.draws.draw_repository import OwnResult
 from slotlock.infrastructure.mongo.ids import new_draw_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
-from slotlock.services.draws.public_records import LONG_READ_S, finish_record, store_closing
+from slotlock.services.draws.public_records import LONG_READ_S, finish_record
 from slotlock.services.draws.wishes import copy_wishes
 
 CONTEXT_BATCH_SIZE = 2_000
@@ -72,14 +74,6 @@ class DrawPreview:
     basis: DrawBasis
     drawn: tuple[DrawnEntry, ...]
     measures: Mapping[DrawMethod, DrawMeasures]
-
-
-@value_object
-class ExplainedResult:
-    """A user's own result, and the code of the reason for each slot that could not be booked."""
-
-    result: OwnResult
-    not_booked: Mapping[SlotId, str]
 
 
 async def configure_draw(
@@ -112,9 +106,12 @@ async def configure_draw(
         after = configure(before, settings, caller.user_id, now) if before and is_open else None
         if after is not None and not isinstance(after, Draw):
             return after
-        if after is None and (invalid := await _validate_reason(services, campaign_id, reason)):
+        earlier = await services.draws.find_all(campaign_id) if after is None else ()
+        needs_reason = after is None and (reason or any(each.root for each in earlier))
+        if needs_reason and (invalid := validate_reason(reason)):
             return invalid
-        if refusal := await _admit_by_draw(services, campaign_id, caller.user_id):
+        by = caller.user_id
+        if refusal := await _edit_admission(services, campaign_id, SlotAdmission.DRAW, by):
             return refusal
         if after is not None and after == before:
             return after
@@ -130,14 +127,6 @@ async def configure_draw(
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
 
 
-async def _validate_reason(
-    services: Services, campaign_id: CampaignId, reason: str
-) -> InvalidInput | None:
-    """Return what is wrong with the reason of a draw, which needs one after a closed one."""
-    earlier = await services.draws.find_all(campaign_id)
-    return validate_reason(reason) if reason or any(each.root for each in earlier) else None
-
-
 async def _validate(
     services: Services, campaign_id: CampaignId, settings: DrawSettings
 ) -> DrawRefusal | None:
@@ -147,16 +136,10 @@ async def _validate(
     return validate_settings(settings, campaign.terms.closes_at, services.now())
 
 
-async def _admit_by_draw(
-    services: Services, campaign_id: CampaignId, by: UserId
-) -> DrawRefusal | None:
-    """Let only organizers book in a campaign from now on; return why that is not possible."""
-    return await _edit_admission(services, campaign_id, SlotAdmission.DRAW, by)
-
-
 async def _edit_admission(
     services: Services, campaign_id: CampaignId, admission: SlotAdmission, by: UserId
 ) -> DrawRefusal | None:
+    """Change who books in a campaign from now on; return why that is not possible."""
     patch = CampaignPatch(admission=admission, of_draw=True)
     edited = await campaigns.edit(services, campaign_id, patch, by)
     if isinstance(edited, CampaignNotFound):
@@ -189,18 +172,37 @@ async def _open(
 
 
 async def close_wishes(
-    services: Services, by: UserId | None, campaign_id: CampaignId
+    services: Services, caller: Caller | None, campaign_id: CampaignId
 ) -> Draw | DrawRefusal:
     """Accept no more wishes. `store_basis` has to follow: a worker calls it."""
+    by = caller.user_id if caller else None
+    # No wish that is saved from now on is reported as saved.
+    return await _change(services, campaign_id, by, lambda draw, now: close(draw, by, now))
+
+
+async def _change(
+    services: Services,
+    campaign_id: CampaignId,
+    by: UserId | None,
+    act: Callable[[Draw, datetime], Draw | DrawRefusal],
+    *,
+    needs_places: bool = False,
+) -> Draw | DrawRefusal:
+    """Change the latest draw of a campaign by an act; repeating it changes nothing.
+
+    It is refused if it needs the places of the draw, and slots lack some.
+    """
     for _ in attempts():
         before = await services.draws.find_latest(campaign_id)
         if before is None:
             return DrawNotFound(campaign_id)
-        after = close(before, by, services.now())
-        # No wish that is saved from now on is reported as saved.
+        now = services.now()
+        after = act(before, now)
         if not isinstance(after, Draw) or after == before:
             return after
-        if await services.draws.update(before, after):
+        if needs_places and (refusal := await _find_lacking(services, before)):
+            return refusal
+        if await services.draws.update(before, after, note_draw_change(before, after, by, now)):
             return after
     return CampaignBusy(campaigns.RETRY_AFTER_MS)
 
@@ -222,7 +224,9 @@ async def store_basis(services: Services, draw_id: DrawId) -> Draw | DrawRefusal
             return DrawNotFound(closed.campaign_id)
         root = root_of(found.basis)
         await services.draws.insert_basis(found, root)
-        await store_closing(services, found.basis, root)
+        # Its text is there before the root is public.
+        text = await asyncio.to_thread(to_text, DrawRecord(found.basis, root))
+        await services.draw_texts.insert(draw_id, root, text)
         with_basis = with_root(closed, root, len(found.basis.entries), services.now())
         note = note_draw_change(closed, with_basis, None, services.now())
         if await services.draws.update(closed, with_basis, note):
@@ -333,38 +337,24 @@ async def run_draw(
 
     It is None if no source was announced: the server then reveals the one that it made.
     """
-    for _ in attempts():
-        before = await services.draws.find_latest(campaign_id)
-        if before is None:
-            return DrawNotFound(campaign_id)
-        after = with_seed(before, seed, caller.user_id, services.now())
-        if not isinstance(after, Draw) or after == before:
-            return after
-        if refusal := await _find_lacking(services, before):
-            return refusal
-        note = note_draw_change(before, after, caller.user_id, services.now())
-        if await services.draws.update(before, after, note):
-            return after
-    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+    by = caller.user_id
+    return await _change(
+        services,
+        campaign_id,
+        by,
+        lambda draw, now: with_seed(draw, seed, by, now),
+        needs_places=True,
+    )
 
 
 async def publish_draw(
     services: Services, caller: Caller, campaign_id: CampaignId
 ) -> Draw | DrawRefusal:
     """Publish the result. `finish_publication` has to follow: a worker calls it."""
-    for _ in attempts():
-        before = await services.draws.find_latest(campaign_id)
-        if before is None:
-            return DrawNotFound(campaign_id)
-        after = publish(before, caller.user_id, services.now())
-        if not isinstance(after, Draw) or after == before:
-            return after
-        if refusal := await _find_lacking(services, before):
-            return refusal
-        note = note_draw_change(before, after, caller.user_id, services.now())
-        if await services.draws.update(before, after, note):
-            return after
-    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+    by = caller.user_id
+    return await _change(
+        services, campaign_id, by, lambda draw, now: publish(draw, by, now), needs_places=True
+    )
 
 
 async def _find_lacking(services: Services, draw: Draw) -> DrawOutdated | DrawNotFound | None:
@@ -421,12 +411,13 @@ async def supersede_draw(
         settings = reopened(old.settings, now)
         if refusal := await _validate(services, campaign_id, settings):
             return refusal
-        if refusal := await _admit_by_draw(services, campaign_id, caller.user_id):
+        by = caller.user_id
+        if refusal := await _edit_admission(services, campaign_id, SlotAdmission.DRAW, by):
             return refusal
         note = note_draw_change(before, old, caller.user_id, now)
         if not is_repeated and not await services.draws.update(before, old, note):
             continue
-        reason = old.acts[-1].reason
+        reason = old.acts[-1].reason or ""
         new, is_saved = await _open(services, caller, campaign_id, settings, old, None, reason)
         if is_saved:
             return new
@@ -498,7 +489,7 @@ async def find_visible(services: Services, draw_id: DrawId, viewer: Caller | Non
 
 async def find_draw_result(
     services: Services, user_id: UserId, campaign_id: CampaignId
-) -> ExplainedResult | None:
+) -> OwnResult | None:
     """Return the result of a user in the latest closed draw in which they have an entry.
 
     A draw that was replaced or called off has no result.
@@ -511,7 +502,7 @@ async def find_draw_result(
     return None
 
 
-async def explain_result(services: Services, draw: Draw, user_id: UserId) -> ExplainedResult | None:
+async def explain_result(services: Services, draw: Draw, user_id: UserId) -> OwnResult | None:
     """Return the entry of a user in a draw, with its result once it is published."""
     if draw.root is None:
         return None
@@ -519,6 +510,6 @@ async def explain_result(services: Services, draw: Draw, user_id: UserId) -> Exp
     if own is None:
         return None
     if draw.state is not DrawState.PUBLISHED:
-        return ExplainedResult(replace(own, drawn=None), {})
+        return replace(own, drawn=None)
     lost = await services.draws.find_not_booked(draw, own.pseudonym)
-    return ExplainedResult(own, {each.slot_id: each.reason for each in lost})
+    return replace(own, not_booked={each.slot_id: each.reason for each in lost})

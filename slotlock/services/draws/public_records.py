@@ -32,23 +32,13 @@ async def find_name(services: Services, draw: Draw, viewer: Caller | None) -> st
 
     It has the result when the draw is over, for those whom its settings name.
     """
-    if draw.record_hash is not None and await _may_read_result(services, draw, viewer):
-        return draw.record_hash
-    return draw.root
-
-
-async def _may_read_result(services: Services, draw: Draw, viewer: Caller | None) -> bool:
-    if draw.settings.record_for is DrawRecordReaders.EVERYBODY:
-        return True
-    if viewer is None or viewer.is_organizer:
-        return viewer is not None
-    return await services.draws.find_result(draw, viewer.user_id) is not None
-
-
-async def store_closing(services: Services, basis: DrawBasis, root: str) -> None:
-    """Store the text of a closing, before its root is public."""
-    text = await asyncio.to_thread(to_text, DrawRecord(basis, root))
-    await services.draw_texts.insert(basis.draw_id, root, text)
+    if draw.record_hash is None:
+        return draw.root
+    is_free = draw.settings.record_for is DrawRecordReaders.EVERYBODY
+    if viewer is not None and not is_free:
+        own = viewer.is_organizer or await services.draws.find_result(draw, viewer.user_id)
+        is_free = bool(own)
+    return draw.record_hash if is_free else draw.root
 
 
 async def store_result(

@@ -27,7 +27,7 @@ from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.campaigns.campaign import CampaignPatch, CampaignSaved
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.draws.basis import pseudonym_of
-from slotlock.domain.draws.draw import Draw, written
+from slotlock.domain.draws.draw import Draw, with_record
 from slotlock.domain.draws.drawing import DrawnEntry, WishResult, draw_places
 from slotlock.domain.notifications.mail_kinds import draw_result_mail
 from slotlock.domain.shared.declare import declarations
@@ -146,7 +146,7 @@ async def finish_publication(services: Services, draw: Draw) -> None:
         await _insert_mails(services, draw, entries)
     await _open_campaign(services, draw, by)
     record_hash = await store_result(services, draw, basis, drawn)
-    await services.draws.update(draw, written(draw, record_hash))
+    await services.draws.update(draw, with_record(draw, record_hash))
 
 
 async def _insert_mails(services: Services, draw: Draw, entries: Mapping[str, StoredEntry]) -> None:

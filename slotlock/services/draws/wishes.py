@@ -21,7 +21,6 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError
-from slotlock.infrastructure.mongo.draws.draw_repository import MAX_DRAWS
 from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.container import Services
@@ -148,18 +147,16 @@ async def my_wishes(services: Services, caller: Caller, campaign_id: CampaignId)
 
 
 async def wishes_of(services: Services, user_id: UserId) -> list[tuple[Draw, Wishes]]:
-    """Return the draws in which a user has wishes, the newest first, at most MAX_DRAWS."""
-    found = (await services.wishes.find_of_user(user_id))[:MAX_DRAWS]
+    """Return the draws in which a user has wishes, alone or with a team, the newest first."""
+    found = await services.wishes.find_of_user(user_id)
     draws = await services.draws.find_each([draw_id for draw_id, _ in found])
-    return [(draws[draw_id], own) for draw_id, own in found if draw_id in draws]
+    return [(draw, own) for draw, (_, own) in zip(draws, found, strict=True) if draw]
 
 
 async def find_changeable(services: Services, user_id: UserId) -> Sequence[DrawId]:
-    """Return the draws that still collect wishes, in which a user has some.
-
-    Those with a team count, too.
-    """
-    return await services.draws.find_collecting(await services.wishes.find_draws(user_id))
+    """Return the draws that still collect wishes, in which a user has some."""
+    found = await wishes_of(services, user_id)
+    return [draw.id for draw, _ in found if draw.state is DrawState.COLLECTING]
 
 
 async def wish_statistics(

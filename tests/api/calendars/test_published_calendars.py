@@ -103,17 +103,22 @@ async def test_published_calendars_show_the_published_slots_of_every_viewer(
     assert "in campaign" not in await statuses(anonymous, PUBLISHED_PATH)
 
 
-async def test_without_public_reads_published_calendars_need_a_token(
+async def test_without_public_reads_published_calendars_and_records_need_a_token(
     servers: EmbeddedServers, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     settings = {**app_environment(servers, "closed"), "SLOTLOCK_PUBLIC_READS": "false"}
     with forked_app(settings, tmp_path) as app:
         (ada,), _ = create_booking_clients(http, 1, app)
         anonymous = BookingClient(http, app.url)
-        for path in (PUBLISHED_PATH, "/calendars/campaigns/campaign_1.ics"):
+        unread = "/calendars/campaigns/campaign_1.ics", "/draws/draw_1/record"
+        for path in (PUBLISHED_PATH, *unread):
             response = await get_path(anonymous, path)
             assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
             assert response.headers["www-authenticate"] == "Bearer"
+        record = {"query": f'{{ drawRecord(drawId: "draw_{"0" * 24}") }}'}
+        response = await http.post(f"{app.url}/graphql", json=record)
+        (error,) = response.json()["errors"]
+        assert error["extensions"]["code"] == "UNAUTHENTICATED"
         response = await get_path(ada, PUBLISHED_PATH)
         assert response.headers["cache-control"] == "private, max-age=300"
         # The path of a private calendar is its own authorization.

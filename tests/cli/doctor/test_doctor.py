@@ -203,17 +203,18 @@ def test_what_workers_cannot_read_or_go_on_with_is_a_warning_that_names_it(
         times = [now, now - timedelta(days=8)]
         unread = [{"what": f"slot_{at.day}", "reason": "KeyError()", "at": at} for at in times]
         database["outbox_checkpoints"].insert_one({"_id": "mail", "unread": unread})
-        note = {"note": "cannot be read: KeyError()"}
+        note, seed = {"note": "cannot be read: KeyError()"}, {"serverSeed": "secret"}
         database["outbox"].insert_many(
             [{"_id": "now", "dueAt": now, **note}, {"_id": "sent", **note}, {"dueAt": now}]
         )
         draws = [
-            {"_id": minutes, "campaign": 7, "dueAt": now - timedelta(minutes=minutes)}
+            {"_id": minutes, "campaign": 7, "dueAt": now - timedelta(minutes=minutes), **seed}
             for minutes in (0, 11, 12, 13, 14)
         ]
-        later = {"campaign": 9, "dueAt": now + timedelta(hours=1), "problem": "TypeError"}
+        later = {"campaign": 9, "dueAt": now + timedelta(hours=1), "problem": "TypeError", **seed}
         failing = [{"_id": f"f{count}", **later, "failures": count} for count in (2, 3)]
-        database["draws"].insert_many([*draws, {"campaign": 8}])
+        failing.append({"_id": "f4", "campaign": 9})
+        database["draws"].insert_many([*draws, {"campaign": 8, **seed}])
         found = examine(capsys, exit_code=1)  # there are no indexes
         database["draws"].delete_many({})
         database["draws"].insert_many(failing)
@@ -225,8 +226,8 @@ def test_what_workers_cannot_read_or_go_on_with_is_a_warning_that_names_it(
     assert found["outbox entries"].startswith("warning now (cannot be read: KeyError());")
     names = ", ".join(f"draw {minutes} of campaign_7" for minutes in (14, 13, 12))
     assert found["draws"].startswith(f"warning {names} and 1 more: no worker could go on;")
-    named = "warning draw f3 of campaign_9 (TypeError): no worker could go on;"
-    assert found_failing["draws"].startswith(named)
+    named = ("draw f4 of campaign_9 (older format)", "draw f3 of campaign_9 (TypeError)")
+    assert found_failing["draws"].startswith(f"warning {', '.join(named)}: no worker could go on;")
 
 
 def test_webhooks_that_cannot_be_read_or_whose_creators_may_not_create_them_are_named(

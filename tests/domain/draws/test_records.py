@@ -168,6 +168,12 @@ def wrong_records() -> dict[str, Change]:
         ),
         "the order": lambda record: record["entries"].reverse(),
         "an entry": lambda record: record["entries"].pop(),
+        "an act": lambda record: record["acts"][0].update(reason="another"),
+        "the moment of the seed": lambda record: record["acts"].__delitem__(slice(-2, None)),
+        "a place that nobody got": lambda record: record["notBooked"].append(
+            {**record["notBooked"][0], "leaf": "0" * 64}
+        ),
+        "a place twice": lambda record: record["notBooked"].append(record["notBooked"][0]),
     }
 
 
@@ -177,7 +183,7 @@ def test_each_change_of_a_record_is_found(record_path: Path, name: str) -> None:
     wrong_records()[name](document)
     assert verify(document)
     record_path.write_text(json.dumps(document))
-    with pytest.raises(SystemExit, match=r"wrong|announced"):
+    with pytest.raises(SystemExit, match=r"wrong|announced|early"):
         run_shown_program(record_path)
 
 

@@ -165,9 +165,7 @@ class Scene:
 
     def close(self) -> Draw:
         """Close the wishes, which has to succeed."""
-        closed = self.run(
-            draws.close_wishes(self.services, self.organizer.user_id, self.campaign_id)
-        )
+        closed = self.run(draws.close_wishes(self.services, self.organizer, self.campaign_id))
         assert isinstance(closed, Draw)
         stored = self.run(draws.store_basis(self.services, closed.id))
         assert isinstance(stored, Draw)
@@ -264,7 +262,7 @@ class Scene:
         places = set()
         for member in self.members:
             own = self.run(draws.find_draw_result(self.services, member.user_id, self.campaign_id))
-            for slot_id in own.result.drawn.granted if own and own.result.drawn else ():
+            for slot_id in own.drawn.granted if own and own.drawn else ():
                 places.add((slot_id, member.user_id))
         return places
 
@@ -313,7 +311,7 @@ def test_a_draw_goes_from_wishes_to_bookings_and_a_record_that_everybody_can_ver
         draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
     )
     assert own is not None
-    assert own.result.leaf in {entry["leaf"] for entry in record["entries"]}
+    assert own.leaf in {entry["leaf"] for entry in record["entries"]}
 
 
 def test_the_record_has_nothing_of_a_hidden_campaign_and_the_user_reads_what_stands_against_a_wish(
@@ -341,8 +339,8 @@ def test_the_record_has_nothing_of_a_hidden_campaign_and_the_user_reads_what_sta
             assert each not in text
     own = scene.run(draws.find_draw_result(scene.services, ada.user_id, scene.campaign_id))
     assert own is not None
-    assert own.result.drawn is not None
-    first = own.result.drawn.outcomes[0]
+    assert own.drawn is not None
+    first = own.drawn.outcomes[0]
     assert (first.result, first.conflict) == (WishResult.TIME_CONFLICT, secret.id)
 
 
@@ -400,7 +398,7 @@ def test_a_campaign_without_limits_knows_earlier_bookings_and_the_limits_of_each
     results = []
     for member in scene.members:
         own = scene.run(draws.find_draw_result(scene.services, member.user_id, scene.campaign_id))
-        drawn = own.result.drawn if own else None
+        drawn = own.drawn if own else None
         results.append([outcome.result for outcome in drawn.outcomes] if drawn else [])
     expected = [
         [WishResult.ALREADY_BOOKED],
@@ -534,8 +532,8 @@ def test_only_organizers_book_until_the_result_is_published(scene: Scene) -> Non
         draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
     )
     assert own is not None
-    assert own.result.drawn is not None
-    assert own.result.drawn.outcomes[0].result is WishResult.ALREADY_BOOKED
+    assert own.drawn is not None
+    assert own.drawn.outcomes[0].result is WishResult.ALREADY_BOOKED
     outcome = book(scene.members[5], 3)
     assert not isinstance(outcome, DrawOnly)
 
@@ -595,7 +593,7 @@ def test_an_announced_seed_is_drawn_from_its_moment_on_and_none_but_it(scene: Sc
     announced = announce(scene, later, " the lottery ")
     assert announce(scene, later) == announced  # repeated
     assert [(act.seed_source, act.seed_at) for act in announced.acts] == [
-        *(("", None), ("the lottery", seed_at), ("the lottery", later))
+        *((None, None), ("the lottery", seed_at), ("the lottery", later))
     ]
     assert announced.announcement.commitment is None
     scene.close()
@@ -784,7 +782,7 @@ def test_two_organizers_who_close_and_draw_at_once_have_one_root_and_one_seed(
     caller, where = scene.organizer, scene.campaign_id
 
     async def close(services: Services) -> object:
-        closed = await draws.close_wishes(services, caller.user_id, where)
+        closed = await draws.close_wishes(services, caller, where)
         assert isinstance(closed, Draw)
         return await draws.store_basis(services, closed.id)
 
@@ -1270,7 +1268,7 @@ def test_a_draw_is_replaced_only_if_another_one_can_open(
     with monkeypatch.context() as patch:
         if not is_guarded:
             patch.setattr(draws, "_validate", skip)
-            patch.setattr(draws, "_admit_by_draw", skip)
+            patch.setattr(draws, "_edit_admission", skip)
         patch.setattr(type(services.campaigns), "update", lose)
         late = supersede()
         if not is_guarded:

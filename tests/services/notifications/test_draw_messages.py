@@ -70,8 +70,8 @@ async def test_everybody_gets_the_result_once_and_losers_wait_in_the_order_of_th
     for member in scene.members[:-1]:
         own = await draws.find_draw_result(scene.services, member.user_id, campaign_id)
         assert own is not None
-        assert own.result.drawn is not None
-        results[member.user_id] = own.result.drawn
+        assert own.drawn is not None
+        results[member.user_id] = own.drawn
     order = sorted(results, key=lambda user_id: results[user_id].number)
     assert results[order[0]].outcomes[0].result is WishResult.GRANTED
     slot = await scene.services.slots.find_with_roster(slot_id)

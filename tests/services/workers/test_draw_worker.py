@@ -68,7 +68,7 @@ async def publish_draw(scene: MailScene) -> tuple[DrawId, CampaignId]:
     """Open and publish a draw, and leave what follows to the worker."""
     draw_id, campaign_id = await open_draw(scene)
     services, organizer = scene.services, scene.organizer
-    await draws.close_wishes(services, organizer.user_id, campaign_id)
+    await draws.close_wishes(services, organizer, campaign_id)
     await draws.store_basis(services, draw_id)
     await draws.run_draw(services, organizer, campaign_id, None)
     assert isinstance(await draws.publish_draw(services, organizer, campaign_id), Draw)

@@ -18,7 +18,7 @@ draw gets this root: a basis whose root is not that of its draw has lost, and no
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -33,13 +33,14 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import (
     DrawBasis,
+    DrawEntry,
     DrawId,
     entry_to_json,
     pseudonym_of,
     rules_to_json,
 )
 from slotlock.domain.draws.closing import ClosedWishes
-from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState, Seed
+from slotlock.domain.draws.draw import Draw, DrawAct, DrawState
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
@@ -47,12 +48,11 @@ from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
-    parse_basis,
-    parse_entry,
     parse_outcome,
 )
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
+from slotlock.infrastructure.mongo.commands import find_each
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
@@ -111,7 +111,8 @@ class OwnResult:
     """What a user sees of their entry: the salt of the pseudonyms and, once drawn, the result.
 
     `ruled_out` is the code of the refusal if a member of the entry was not eligible, and `blocked`
-    has the wishes that no lot can give, with the reasons that records do not show.
+    has the wishes that no lot can give, with the reasons that records do not show. `not_booked` has
+    the code of the reason for each slot that was drawn and could not be booked.
     """
 
     salt: str
@@ -122,6 +123,7 @@ class OwnResult:
     wishes: tuple[SlotId, ...]
     blocked: tuple[WishOutcome, ...]
     drawn: DrawnEntry | None
+    not_booked: Mapping[SlotId, str] = field(default_factory=dict)
 
 
 class DrawRepository:
@@ -169,19 +171,9 @@ class DrawRepository:
         return [_to_draw(document) async for document in found]
 
     @limited
-    async def find_each(self, draw_ids: Sequence[DrawId]) -> dict[DrawId, Draw]:
-        """Return those of the draws that exist, by their ids."""
-        found = self._draws.find({"_id": {"$in": [ObjectId(each) for each in draw_ids]}})
-        draws = [_to_draw(document) async for document in found]
-        return {draw.id: draw for draw in draws}
-
-    @limited
-    async def find_collecting(self, draw_ids: Sequence[DrawId]) -> list[DrawId]:
-        """Return those of the draws that collect wishes."""
-        ids = {"$in": [ObjectId(each) for each in draw_ids]}
-        found = self._draws.find({"_id": ids, "active": True})
-        draws = [_to_draw(document) async for document in found]
-        return [each.id for each in draws if each.state is DrawState.COLLECTING]
+    async def find_each(self, draw_ids: Sequence[DrawId]) -> list[Draw | None]:
+        """Return the draws with these ids, in order; None where there is none."""
+        return await find_each(self._draws, draw_ids, _to_draw)
 
     @limited
     async def find(self, draw_id: DrawId) -> Draw | None:
@@ -270,13 +262,14 @@ class DrawRepository:
         """Return the basis of a closed draw; the rules and slots only, or with the entries."""
         place = {"draw": ObjectId(draw.id), "root": draw.root}
         found = await self._draws.find_one({"_id": place["draw"]}, {f"rules.{draw.root}": 1})
-        rules = found["rules"][draw.root] if found else None
+        rules: Document = found["rules"][draw.root] if found else {}
         slots = self._slots.find(place, {"slot": 1}, sort=[("slot.id", 1)])
         fields = {"_id": 0, "leaf": 1, "members": 1, "wishes": 1}
         order, shown = [("leaf", 1)], [each["slot"] async for each in slots]
         found_entries = self._entries.find(place, fields, sort=order, batch_size=BATCH_SIZE)
         entries = [each async for each in found_entries] if with_entries else []
-        return await asyncio.to_thread(parse_basis, rules, shown, entries)
+        basis = {**rules, "slots": shown, "entries": entries}
+        return await asyncio.to_thread(convert, basis, DrawBasis)
 
     @limited
     async def find_entries(self, draw: Draw) -> Mapping[str, StoredEntry]:
@@ -463,7 +456,7 @@ def _to_blocked(document: Document) -> dict[SlotId, WishOutcome]:
 def _to_drawn(document: Document) -> DrawnEntry | None:
     if "outcomes" not in document:
         return None
-    entry = parse_entry({name: document[name] for name in ("leaf", "members", "wishes")})
+    entry = convert(document, DrawEntry)
     blocked, names = _to_blocked(document), document["groups"]
     outcomes = []
     for outcome, slot_id in zip(document["outcomes"], entry.wishes, strict=True):
@@ -475,25 +468,15 @@ def _to_drawn(document: Document) -> DrawnEntry | None:
 
 
 def _to_fields(draw: Draw) -> Document:
-    fields: Document = {
+    fields: Document = to_builtins(draw, builtin_types=(datetime,)) | {
+        "id": None,
         "campaign": ObjectId(draw.campaign_id),
-        "settings": to_builtins(draw.settings, builtin_types=(datetime,)),
-        "acts": [_to_subdocument(act) for act in draw.acts],
-        "serverSeed": draw.server_seed,
-        "version": draw.version,
-        "isWritten": draw.is_written,
-    }
-    optional = {
         "active": draw.is_active or None,
-        "dueAt": draw.due_at,
-        "root": draw.root,
-        "rootAt": draw.root_at,
-        "entryCount": draw.entry_count,
-        "seed": to_builtins(draw.seed),
-        "recordHash": draw.record_hash,
+        "acts": [_to_subdocument(act) for act in draw.acts],
         "supersedes": ObjectId(draw.supersedes) if draw.supersedes else None,
+        "dueAt": draw.due_at,
     }
-    return fields | {name: value for name, value in optional.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _to_subdocument(act: DrawAct) -> Document:
@@ -501,25 +484,8 @@ def _to_subdocument(act: DrawAct) -> Document:
     return {**fields, "by": ObjectId(act.by) if act.by else None}
 
 
-def _to_act(act: Document) -> DrawAct:
-    return convert({**act, "by": str(act["by"]) if act["by"] else None}, DrawAct)
-
-
 def _to_draw(document: Document) -> Draw:
-    return Draw(
-        DrawId(str(document["_id"])),
-        CampaignId(str(document["campaign"])),
-        convert(document["settings"], DrawSettings),
-        tuple(_to_act(act) for act in document["acts"]),
-        document["serverSeed"],
-        document["version"],
-        document.get("root"),
-        document.get("rootAt"),
-        convert(document.get("seed"), Seed | None),
-        document["isWritten"],
-        document.get("recordHash"),
-        DrawId(str(document["supersedes"])) if "supersedes" in document else None,
-        document.get("failures", 0),
-        document.get("problem"),
-        document.get("entryCount"),
-    )
+    acts = [{**each, "by": str(each["by"]) if each["by"] else None} for each in document["acts"]]
+    known = {**document, "id": str(document["_id"]), "acts": acts}
+    known |= {name: str(known[name]) for name in ("campaign", "supersedes") if name in known}
+    return convert(known, Draw)

@@ -116,12 +116,6 @@ class WishRepository:
         await self._wishes.update_many({**draws, **of_team}, {"$pull": of_team})
 
     @limited
-    async def find_draws(self, user_id: UserId) -> list[DrawId]:
-        """Return the draws in which a user has wishes, alone or with a team."""
-        found = self._wishes.find({"users": ObjectId(user_id)}, {"draw": 1})
-        return [DrawId(str(document["draw"])) async for document in found]
-
-    @limited
     async def find_of_user(self, user_id: UserId) -> list[tuple[DrawId, Wishes]]:
         """Return what a user wishes for in each draw, alone or with a team, newest draw first."""
         found = self._wishes.find({"users": ObjectId(user_id)})
