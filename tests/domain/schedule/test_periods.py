@@ -106,6 +106,9 @@ def test_a_meeting_is_in_the_periods_with_which_it_starts_and_ends() -> None:
     for start, end in (("10:05", "10:55"), ("10:06", "10:50"), ("10:55", "10:50")):
         times = time.fromisoformat(start), time.fromisoformat(end)
         assert name_of(meeting_on(TUESDAY, times), BERLIN, SCHOOL) is None
+    # Two that overlap are no double lesson.
+    overlap = (Period("a", time(8), time(9)), Period("b", time(8, 30), time(9, 30)))
+    assert name_of(meeting_on(TUESDAY, (time(8), time(9, 30))), BERLIN, overlap) is None
     # A day later at the same time of day it is no lesson.
     assert name_of(Meeting(third.start, third.end + timedelta(days=1)), BERLIN, SCHOOL) is None
     # In another zone, and on another weekday, it is at another time.

@@ -272,6 +272,9 @@ def test_weekdays_have_periods_with_the_times_of_the_day() -> None:
     nine = (WeeklyCell(Weekday.THURSDAY, time(9), time(10)),)
     assert read_weekly("Thu 9-10", LESSONS) == read_weekly("Thu 9-10") == nine
     assert read_weekly("Mon 5-6", LESSONS) == (WeeklyCell(Weekday.MONDAY, time(13, 30), time(15)),)
+    # Times with a colon are times, as an export writes them.
+    odd = (Period("13:30-15:00", time(1), time(2)),)
+    assert read_weekly("Mon 13:30-15:00", odd) == read_weekly("Mon 13:30-15:00")
     for unknown in ("Wed 6", "周二第7节", "Thu 5"):
         assert read_weekly(unknown, LESSONS) == SlotFileProblem.UNKNOWN_PERIOD.problem()
     for wrong in ("Monk 5", "5", "Mon 25:00-26:00"):
@@ -292,6 +295,8 @@ def test_the_period_of_a_column_is_that_of_each_weekday_without_times() -> None:
     campaign = campaign_of(first, second, third)
     made = planned(WITH_PERIOD + rows, campaign, LESSONS)
     assert (made.unchanged, made.is_empty) == (3, True)
+    made = planned("number,weekly\n2,Tue 13:30-15:00\n", campaign)
+    assert (made.unchanged, made.is_empty) == (1, True)
     # A column of periods replaces the times, and one of times the period.
     (early,) = planned("number,start_time,end_time\n2,8:00,9:00\n", campaign).edited.values()
     assert local(early) == [("09-03 08:00", "09:00")]
