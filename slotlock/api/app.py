@@ -27,6 +27,7 @@ from slotlock.api.server.garbage_collection import frozen_objects
 from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import Settings
 from slotlock.auth.providers.provider import Provider
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.site.logo import Logo
 from slotlock.domain.site.site import SiteValues
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE
@@ -128,6 +129,7 @@ def _board_routes(
         site,
         _load_site,
         _find_logo,
+        _load_periods,
         settings.registration,
         providers,
         sends_mail=settings.smtp_url is not None,
@@ -138,6 +140,11 @@ def _board_routes(
 async def _load_site(request: Request) -> SiteValues:
     state: AppState = request.state.app
     return await state.site.load()
+
+
+async def _load_periods(request: Request) -> tuple[Period, ...]:
+    state: AppState = request.state.app
+    return await state.periods.load()
 
 
 async def _find_logo(request: Request, digest: str) -> Logo | None:

@@ -43,6 +43,7 @@ from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.providers.provider import Provider
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.email_addresses import normalize_login_name
@@ -66,7 +67,7 @@ from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
 from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
-from slotlock.services.site.current_site import CurrentSite
+from slotlock.services.site.current_site import CurrentSite, SharedRead
 from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
 
 log = logging.getLogger("slotlock")
@@ -93,6 +94,7 @@ class AppState:
     back_channel: BackChannelEndpoint
     health: HealthEndpoints
     site: CurrentSite
+    periods: SharedRead[tuple[Period, ...]]
 
 
 @value_object
@@ -218,6 +220,7 @@ async def open_app_state(
             ),
             health=health_endpoints(backend),
             site=services.site,
+            periods=services.periods,
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.site.site import NO_SETTINGS, SiteValues
 from slotlock.infrastructure.mongo.change_stream.change_feed import ChangeFeed
 from slotlock.infrastructure.mongo.client import Database
@@ -26,7 +27,7 @@ from slotlock.services.live.statistics_hub import StatisticsHub
 from slotlock.services.live.ticket_hub import TicketHub
 from slotlock.services.live.waitlist_hub import WaitlistHub
 from slotlock.services.previews import Previews
-from slotlock.services.site.current_site import CurrentSite
+from slotlock.services.site.current_site import READ_AGAIN_AFTER, CurrentSite, SharedRead
 from slotlock.services.slot_command import SlotCommand
 
 
@@ -60,6 +61,9 @@ class Services(Repositories):
         self.require_verified_email = require_verified_email
         self.sends_mail = sends_mail
         self.site = CurrentSite(self.site_values, site, now)
+        self.periods = SharedRead[tuple[Period, ...]](
+            self.period_list.find, (), READ_AGAIN_AFTER, now
+        )
         self.locks = Locks(pipeline)
         self.free_place_hints = FreePlaceHints()
         self.caller_queues = CallerQueues[SlotCommand[object]](

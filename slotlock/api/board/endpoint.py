@@ -34,6 +34,7 @@ from slotlock.api.board.modules import merged_modules, stripped
 from slotlock.api.endpoints.responses import to_response
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.site.logo import Logo
 from slotlock.domain.site.site import SiteValues, validate_color
 from slotlock.domain.users.user import Registration
@@ -131,6 +132,7 @@ def board_routes(
     site: SiteSettings,
     load_site: Callable[[Request], Awaitable[SiteValues]],
     find_logo: Callable[[Request, str], Awaitable[Logo | None]],
+    load_periods: Callable[[Request], Awaitable[tuple[Period, ...]]],
     registration: Registration,
     providers: Sequence[Provider] = (),
     *,
@@ -154,11 +156,11 @@ def board_routes(
     template = (BOARD_DIR / "board.html").read_text().replace("{{version}}", version)
 
     @lru_cache(maxsize=1)
-    def page_of(values: SiteValues) -> tuple[BoardFile, str]:
-        return _page(template, settings, values)
+    def page_of(values: SiteValues, periods: tuple[Period, ...]) -> tuple[BoardFile, str]:
+        return _page(template, settings, values, periods)
 
     async def show_page(request: Request) -> Response:
-        page, policy = page_of(await load_site(request))
+        page, policy = page_of(*await asyncio.gather(load_site(request), load_periods(request)))
         # A provider sends users back with a code in the address, which no cache stores.
         is_returned = "state" in request.query_params
         response = await page.response(request, "no-store" if is_returned else FOR_A_MOMENT)
@@ -212,8 +214,16 @@ async def _show_style(request: Request) -> Response:
     return Response(site_style(color), media_type="text/css")
 
 
-def _page(template: str, settings: Mapping[str, object], site: SiteValues) -> tuple[BoardFile, str]:
-    """Return the page with the values of the site, and its policy, which allows its style."""
+def _page(
+    template: str,
+    settings: Mapping[str, object],
+    site: SiteValues,
+    periods: Sequence[Period],
+) -> tuple[BoardFile, str]:
+    """Return the page with the values of the site, and its policy, which allows its style.
+
+    A school without periods has none on its page, and loads nothing for them.
+    """
     shown = {
         "name": site.name,
         "logoUrl": site.logo_url or None,
@@ -221,6 +231,7 @@ def _page(template: str, settings: Mapping[str, object], site: SiteValues) -> tu
         "privacyUrl": site.privacy_url or None,
         "timeZone": site.time_zone,
         "formOfAddress": "FORMAL" if site.is_formal else "INFORMAL",
+        **({"periods": [*map(_show_period, periods)]} if periods else {}),
         **settings,
     }
     style = site_style(site.color) if site.color else ""
@@ -230,6 +241,16 @@ def _page(template: str, settings: Mapping[str, object], site: SiteValues) -> tu
     text = text.replace("{{style}}", f"<style>{style}</style>\n" if style else "")
     policy = POLICY.format(style=f" 'sha256-{digest}'" if style else "")
     return BoardFile("board.html", text.encode()), policy
+
+
+def _show_period(period: Period) -> dict[str, object]:
+    """Return a period as the API shows it."""
+    return {
+        "name": period.name,
+        "startTime": f"{period.start:%H:%M}",
+        "endTime": f"{period.end:%H:%M}",
+        "weekdays": [each.name for each in period.weekdays],
+    }
 
 
 def _lead_to_page(request: Request, rest: str) -> Response:

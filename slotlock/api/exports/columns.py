@@ -10,7 +10,7 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, RosterRow
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.schedule.schedule_texts import format_schedule, zone_text
+from slotlock.domain.schedule.schedule_texts import format_periods, format_schedule, zone_text
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import class_of
@@ -84,6 +84,16 @@ def _time(row: RosterRow, language: str) -> str:
     return text.removesuffix(zone_text(slot.time_zone, language))
 
 
+def _periods(row: RosterRow) -> str:
+    """Return the periods as files of courses have them: `Tue 3;Thu 5`."""
+    days = ((each.weekday.name[:3].capitalize(), each.name) for each in row.periods)
+    return ";".join(" ".join(each) for each in days)
+
+
+def _periods_in_words(row: RosterRow, language: ExportLanguage) -> str:
+    return format_periods(row.periods, language)
+
+
 Columns = tuple[RosterColumn[Any], ...]
 SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
     RosterColumn("slot", "Course", 28, lambda slot: slot.title),
@@ -97,6 +107,7 @@ LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("resources", "Rooms and devices", 28, lambda row: ";".join(row.slot.resources)),
     RosterColumn("meetings", "Meetings", 60, _meetings, text=_schedule),
     RosterColumn("number", "Number", 10, lambda row: row.slot.number),
+    RosterColumn("periods", "Periods", 18, _periods, text=_periods_in_words),
 )
 _NAME = RosterColumn[RosterRow]("name", "Name", 24, lambda row: row.name)
 _EMAIL = RosterColumn[RosterRow]("email", "Email or user name", 30, lambda row: row.login_name)

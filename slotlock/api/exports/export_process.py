@@ -26,6 +26,7 @@ from slotlock.domain.reports.roster import build_roster
 from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import is_unavailable, open_database
+from slotlock.infrastructure.mongo.schedule.periods import read_periods
 from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
 
 if TYPE_CHECKING:
@@ -63,10 +64,11 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str
         is_campaign = job.kind == "campaign"
         target_id = CampaignId(job.id) if is_campaign else SlotId(job.id)
         async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
+            periods = await read_periods(database)
             writer = await _open_writer(rosters, job, target, temp_dir)
             async for page in rosters.pages():
                 for slot in sorted(page.slots, key=_order):
-                    writer.add(build_roster(slot, page.users, job.now))
+                    writer.add(build_roster(slot, page.users, job.now, periods))
             if job.grouping in OF_USERS:
                 from slotlock.api.exports.workbook import GroupedWorkbook
 

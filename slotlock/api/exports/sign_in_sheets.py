@@ -25,7 +25,13 @@ from slotlock.domain.booking.booking import Attendance, BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import Roster, RosterRow
-from slotlock.domain.schedule.schedule_texts import SCHEDULE_WORDS, format_schedule, zone_text
+from slotlock.domain.schedule.periods import NamedPeriods
+from slotlock.domain.schedule.schedule_texts import (
+    SCHEDULE_WORDS,
+    format_periods,
+    format_schedule,
+    zone_text,
+)
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import in_natural_order
 
@@ -169,6 +175,7 @@ class _SlotSheet:
     empty_rows: int
     meetings: tuple[str, ...]
     marks: tuple[tuple[str, ...], ...]
+    periods: tuple[NamedPeriods, ...]
 
     @classmethod
     def from_roster(cls, roster: Roster) -> "Iterator[_SlotSheet]":
@@ -185,12 +192,21 @@ class _SlotSheet:
             marks = tuple(
                 tuple(MARKS.get(str(each.value(row)), "") for each in columns) for row in confirmed
             )
-            yield cls(roster.slot, rows, empty_rows, titles, marks)
+            yield cls(roster.slot, rows, empty_rows, titles, marks, roster.periods)
 
     @property
     def characters(self) -> set[str]:
         """The characters of what users wrote."""
-        return set("".join((self.slot.numbered_title, self.slot.place or "", *chain(*self.rows))))
+        return set(
+            "".join(
+                (
+                    self.slot.numbered_title,
+                    self.slot.place or "",
+                    *(each.name for each in self.periods),
+                    *chain(*self.rows),
+                )
+            )
+        )
 
     def to_json(self, language: str, missing: Collection[str]) -> dict[str, object]:
         """Return the input of the template for this sheet."""
@@ -199,7 +215,7 @@ class _SlotSheet:
         notes = {SlotStatus.DRAFT: texts.draft, SlotStatus.CANCELLED: texts.cancelled}
         return {
             "title": _to_cell(slot.numbered_title, HEADING_WIDTH),
-            "time": format_schedule(slot.all_meetings, slot.time_zone, language),
+            "time": " · ".join(filter(None, self._times(language))),
             "place": _to_cell(slot.place or "", HEADING_WIDTH),
             "notes": [
                 *([notes[slot.status]] if slot.status in notes else ()),
@@ -210,6 +226,10 @@ class _SlotSheet:
             "meetings": self.meetings,
             "marks": self.marks,
         }
+
+    def _times(self, language: str) -> tuple[str, str]:
+        schedule = format_schedule(self.slot.all_meetings, self.slot.time_zone, language)
+        return schedule, format_periods(self.periods, language)
 
 
 @value_object

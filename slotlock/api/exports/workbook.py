@@ -191,7 +191,7 @@ class RosterWorkbook(_RosterBook):
             self._current_waiting_sheet().write([*first, *cells])
         sheet, counts = self._current_sheet(), self._cells(COUNT_COLUMNS, roster.counts, zone)
         status = self._cells([STATUS], slot, zone)
-        last = self._cells(LAST_COLUMNS, RosterRow(slot), zone)
+        last = self._cells(LAST_COLUMNS, RosterRow(slot, periods=roster.periods), zone)
         self._summary_sheet.write([*first, *status, *counts, sheet.name, *last])
         if self._sheet_per_slot:
             sheet.finish()

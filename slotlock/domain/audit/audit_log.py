@@ -53,6 +53,7 @@ class NoteAction(DescribedEnum):
         "holiday_list_deleted",
         "A list of holidays was deleted. The entry has the fields that it had.",
     )
+    PERIODS_EDITED = "periods_edited", "The periods of a school day were changed."
     WEBHOOK_CREATED = "webhook_created", "A webhook was created."
     WEBHOOK_EDITED = (
         "webhook_edited",

@@ -4,7 +4,7 @@ Changes of a booking are part of the booking's own history. Every other change l
 is written in the same transaction as the change.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 
@@ -17,6 +17,7 @@ from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, NoShowLimit
 from slotlock.domain.resources.resource import Resource
 from slotlock.domain.schedule.holidays import HolidayList
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.shared.unchanged import Unchanged
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.site.site import SITE_FIELDS, SiteValues
@@ -216,6 +217,15 @@ def note_holiday_list_change(
     edits = tuple(field_edits(HOLIDAY_LIST_FIELDS, before, after))
     note = AuditNote(now, by, action, edits, holiday_list=shown.name if shown else None)
     return note if edits else None
+
+
+def note_period_change(
+    before: Sequence[Period], after: Sequence[Period], by: UserId, now: datetime
+) -> AuditNote | None:
+    """Return the note of a change of the periods of a school day; None if nothing changed."""
+    texts = _to_text(tuple(before)), _to_text(tuple(after))
+    edits = (FieldEdit("periods", *texts),)
+    return AuditNote(now, by, NoteAction.PERIODS_EDITED, edits) if texts[0] != texts[1] else None
 
 
 def note_site_change(

@@ -1,7 +1,8 @@
 """Rosters for organizers: the bookings of a slot with their users, and counts of its places."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.booking.booking import (
@@ -13,6 +14,7 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.schedule.periods import NamedPeriods, Period, find_all_periods
 from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import class_of, in_natural_order
@@ -47,7 +49,8 @@ class RosterRow:
     `groups` are the groups recorded in the booking, or else the user's current groups. `made_by` is
     the name of the other user who made the booking, or of the organizer who put the user on the
     list; None if there is none. `meeting_attendances` are those of the meetings of a slot with
-    several, in order. `position` is that on the waiting list, counted from 1.
+    several, in order. `position` is that on the waiting list, counted from 1. `periods` are those
+    of a school day in which the slot is.
     """
 
     slot: Slot
@@ -60,6 +63,7 @@ class RosterRow:
     meeting_attendances: tuple[Attendance, ...] = ()
     position: int | None = None
     family_name: str | None = None
+    periods: tuple[NamedPeriods, ...] = ()
 
     @property
     def split_name(self) -> tuple[str, str]:
@@ -108,6 +112,7 @@ class Roster:
     rows: tuple[RosterRow, ...]
     waiting_rows: tuple[RosterRow, ...]
     counts: PlaceCounts
+    periods: tuple[NamedPeriods, ...] = ()
 
     @property
     def places(self) -> tuple[RosterRow, ...]:
@@ -132,16 +137,23 @@ def user_ids_in(state: SlotState) -> set[UserId]:
     return others | waiting | {booking.user_id for booking in state.bookings}
 
 
-def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: datetime) -> Roster:
+def build_roster(
+    state: SlotState,
+    users: Mapping[UserId, RosterUser],
+    now: datetime,
+    periods: Sequence[Period] = (),
+) -> Roster:
     """Return the roster of a slot that was loaded with all its bookings.
 
     Expired holds are left out; bookings of a cancelled slot are shown as cancelled. A user who is
-    missing in `users` has an empty name.
+    missing in `users` has an empty name. `periods` are all of the school day.
     """
     state = as_of(state, now)
     slot = state.slot
+    found = find_all_periods(slot.all_meetings, slot.time_zone, periods)
     unordered = [_build_row(slot, booking, users) for booking in state.bookings]
-    rows = tuple(sorted(unordered, key=lambda row: (sort_key(row.list_name), row.name)))
+    in_order = sorted(unordered, key=lambda row: (sort_key(row.list_name), row.name))
+    rows = tuple(replace(row, periods=found) for row in in_order)
     count_by_status = Counter(row.status for row in rows)
     counts = PlaceCounts(
         places=slot.capacity,
@@ -152,10 +164,10 @@ def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: date
         free=0 if slot.status is SlotStatus.CANCELLED else max(state.remaining, 0),
     )
     waiting_rows = tuple(
-        _build_waiting_row(slot, position, entry, users)
+        replace(_build_waiting_row(slot, position, entry, users), periods=found)
         for position, entry in enumerate(state.waitlist, 1)
     )
-    return Roster(slot, state.changed_at, rows, waiting_rows, counts)
+    return Roster(slot, state.changed_at, rows, waiting_rows, counts, found)
 
 
 def _build_waiting_row(

@@ -2,8 +2,10 @@
 
 Mon, May 5, 2031, 10:00–11:00 (Berlin time)
 Mondays 10:00–11:00, May 5 to June 30, 2031, not on June 9 (Berlin time)
+Mon, period 3; Thu, period 5–6
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
@@ -13,10 +15,12 @@ from math import gcd
 from zoneinfo import ZoneInfo
 
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.periods import NamedPeriods
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.value_object import value_object
 
 MAX_LINES = 5
+_NUMBERS = re.compile(r"\d+(\u2013\d+)?")
 # Fewer meetings of a weekday are listed one by one, and so are those with more weeks for each.
 MIN_WEEKS = 3
 MAX_SHARE = 1.5
@@ -36,6 +40,7 @@ class ScheduleWords:
     course: str
     without: str
     zone: str
+    period: str
     separator: str = ", "
 
 
@@ -52,6 +57,7 @@ SCHEDULE_WORDS = {
         course="{days} {times}, {first} to {last}",
         without=", not on {dates}",
         zone=" ({city} time)",
+        period="{day}, period {name}",
     ),
     "de": ScheduleWords(
         weekdays="Mo.|Di.|Mi.|Do.|Fr.|Sa.|So.",
@@ -64,6 +70,7 @@ SCHEDULE_WORDS = {
         course="{days} {times}, {first} bis {last}",
         without=", nicht am {dates}",
         zone=" (Ortszeit {city})",
+        period="{day}, {name}. Stunde",
     ),
     "fr": ScheduleWords(
         weekdays="lun.|mar.|mer.|jeu.|ven.|sam.|dim.",
@@ -77,6 +84,7 @@ SCHEDULE_WORDS = {
         course="{days} {times}, du {first} au {last}",
         without=", sauf le {dates}",
         zone=" (heure de {city})",
+        period="{day}, période {name}",
     ),
     "es": ScheduleWords(
         weekdays="lun|mar|mié|jue|vie|sáb|dom",
@@ -91,6 +99,7 @@ SCHEDULE_WORDS = {
         course="{days} {times}, del {first} al {last}",
         without=", excepto el {dates}",
         zone=" (hora de {city})",
+        period="{day}, período {name}",
     ),
     "zh": ScheduleWords(
         weekdays="周一|周二|周三|周四|周五|周六|周日",
@@ -103,6 +112,7 @@ SCHEDULE_WORDS = {
         course="{days} {times}，{first}至{last}",
         without="，{dates}除外",
         zone="（{city} 当地时间）",
+        period="{day}第{name}节",
         separator="、",
     ),
 }
@@ -150,6 +160,19 @@ def format_time(instant: datetime, time_zone: str, language: str) -> str:
     """Return a time in a zone, in the order of the language."""
     local = to_local_time(instant, time_zone)
     return f"{_format_day(local, language)}, {local:%H:%M}"
+
+
+def format_periods(found: Sequence[NamedPeriods], language: str) -> str:
+    """Return the weekdays and the periods of a course; a name that is no number stands alone."""
+    words = SCHEDULE_WORDS[language]
+    days = [each.rstrip(".") for each in words.weekdays.split("|")]
+    texts = (
+        (words.period if _NUMBERS.fullmatch(each.name) else "{day}, {name}").format(
+            day=days[each.weekday.value], name=each.name
+        )
+        for each in found
+    )
+    return words.separator.replace(",", ";").join(texts)  # a text has commas itself
 
 
 def format_date(day: date, language: str) -> str:

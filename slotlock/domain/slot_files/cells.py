@@ -15,6 +15,7 @@ from slotlock.domain.campaigns.campaign import normalize_group_limits
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.table import one_line
 from slotlock.domain.shared.text import normalize_line, strip_blanks
@@ -24,10 +25,12 @@ from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
 from slotlock.domain.slot_files.times import (
     SEPARATORS,
     DateOrder,
+    PeriodCell,
     WeeklyCell,
     read_date,
     read_dates,
     read_meetings,
+    read_period,
     read_time,
     read_weekly,
     time_cells,
@@ -62,6 +65,7 @@ class SlotCells:
     weekly: tuple[WeeklyCell, ...] | Unchanged = UNCHANGED
     start_time: time | Unchanged | None = UNCHANGED
     end_time: time | Unchanged | None = UNCHANGED
+    period: PeriodCell | Unchanged = UNCHANGED
     except_days: tuple[date, ...] | Unchanged = UNCHANGED
     meetings: tuple[Meeting, ...] | Unchanged = UNCHANGED
     time_zone: str | Unchanged = UNCHANGED
@@ -128,7 +132,6 @@ _READERS: Mapping[str, _Reader] = {
     "description": lambda cell, _: _read_text(cell),
     "first_day": lambda cell, order: read_date(cell, order) if strip_blanks(cell) else None,
     "last_day": lambda cell, order: read_date(cell, order) if strip_blanks(cell) else None,
-    "weekly": lambda cell, _: read_weekly(cell),
     "start_time": lambda cell, _: read_time(cell) if strip_blanks(cell) else None,
     "end_time": lambda cell, _: read_time(cell) if strip_blanks(cell) else None,
     "except": read_dates,
@@ -143,14 +146,22 @@ _READERS: Mapping[str, _Reader] = {
     "waiting_list": lambda cell, _: _read_waiting_list(cell),
 }
 
+_READERS_BY_PERIODS: Mapping[str, Callable[[str, Sequence[Period]], object]] = {
+    "weekly": read_weekly,
+    "period": read_period,
+}
+
 
 def read_cells(
-    cells: Mapping[str, str], order: DateOrder
+    cells: Mapping[str, str], order: DateOrder, periods: Sequence[Period] = ()
 ) -> tuple[SlotCells, Mapping[str, CellProblem]]:
     """Return what a row says by its columns, and the problems of its cells."""
     values, problems = dict[str, Any](), dict[str, CellProblem]()
     for column, cell in cells.items():
-        value = _READERS[column](cell, order)
+        if of_periods := _READERS_BY_PERIODS.get(column):
+            value = of_periods(cell, periods)
+        else:
+            value = _READERS[column](cell, order)
         if isinstance(value, CellProblem):
             problems[column] = value
         else:

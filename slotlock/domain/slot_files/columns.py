@@ -73,6 +73,14 @@ _SPELLINGS = {
         结束时间
         結束時間
     """,
+    "period": """
+        period, periods, lesson, lessons
+        Stunde, Stunden, Unterrichtsstunde
+        heure de cours
+        hora lectiva
+        节次, 课节
+        節次, 課節
+    """,
     "except": """
         except, not on, skipped days
         außer, nicht am, Ausfalltage

@@ -45,7 +45,8 @@ _FACT_OF = {
     "waiting_list": "waitlist_capacity",
     "time_zone": "time_zone",
 }
-_DAYS = ("first_day", "last_day", "weekly", "start_time", "end_time", EXCEPT_DAYS)
+_CLOCK = ("start_time", "end_time")
+_DAYS = ("first_day", "last_day", "weekly", *_CLOCK, "period", EXCEPT_DAYS)
 _TIMES = (*_DAYS, "meetings", "time_zone")
 _NO_TIMES = {name: getattr(TimeCells("UTC"), name) for name in (*_DAYS, "meetings")}
 _REQUIRED = {
@@ -253,6 +254,9 @@ class _Planner:
         left: dict[str, Any] = {name: getattr(before, name) for name in _TIMES}
         if any(given.get(name) not in (None, ()) for name in _DAYS):
             left["meetings"] = ()
+        weekly = given.get("weekly")
+        if given.get("period") or (weekly and all(each.start for each in weekly)):
+            left |= {name: _NO_TIMES[name] for name in _CLOCK}
         if given.get("meetings"):
             left |= {name: _NO_TIMES[name] for name in _DAYS}
         cells = TimeCells(**(left | given))

@@ -46,6 +46,7 @@ class SlotFileProblem(Enum):
     AMBIGUOUS_DATE = "It is not clear which part is the month. Please write 2030-05-31."
     INVALID_TIME = "This is not a time such as 13:30."
     INVALID_WEEKLY = "Please write weekdays, such as 'Mon 13:30-15:00; Wed 09:00-10:00'."
+    UNKNOWN_PERIOD = "The school has no such period on that weekday. Organizers enter its periods."
     INVALID_MEETINGS = (
         "Please write meetings such as 2030-05-31T13:30+02:00/2030-05-31T15:00+02:00, separated by "
         "semicolons."

@@ -1,5 +1,8 @@
 """Parse a file of courses: either all of its rows, or every problem with its line."""
 
+from collections.abc import Sequence
+
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.tables.table import read_table
 from slotlock.domain.shared.value_object import value_object
@@ -56,8 +59,8 @@ def add_problem(problems: ProblemCollector, line: int, column: str, problem: Cel
     problems.add(line, named, problem.message, problem.code, **problem.values)
 
 
-def parse_slot_file(body: bytes) -> SlotFile | InvalidFile:
-    """Return the rows of the file, or its problems."""
+def parse_slot_file(body: bytes, periods: Sequence[Period] = ()) -> SlotFile | InvalidFile:
+    """Return the rows of the file, or its problems. It may name periods instead of times."""
     problems = ProblemCollector()
     table = read_table(body, columns_of, problems)
     if table is None:
@@ -80,7 +83,7 @@ def parse_slot_file(body: bytes) -> SlotFile | InvalidFile:
     )
     parsed = list[SlotRow]()
     for line, texts in rows:
-        read, found = read_cells(texts, order)
+        read, found = read_cells(texts, order, periods)
         for column, problem in found.items():
             add_problem(problems, line, column, problem)
         parsed.append(SlotRow(line, read))

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum, auto
 
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.periods import Period, find_times
 from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting, to_meetings
 from slotlock.domain.schedule.zones import (
     FIRST_YEAR,
@@ -46,6 +47,9 @@ _DATE_SEPARATORS = re.compile("[;,\\s\u3001\uff0c\uff1b]+")
 _CLOCK = r"\d{1,2}(?:[:.h]\d{2})?(?::\d{2})?\s*(?:am|pm)?"
 _WEEKLY = re.compile(
     rf"([^\W\d]+)\.?\s*(?:({_CLOCK})\s*(?:[-\u2013\u2014~]|bis|to|a|至|到)\s*({_CLOCK})\s*(?:uhr)?)?"
+)
+_DAY_AND_REST = re.compile(
+    rf"({'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})(?![a-z])\.?\s*(.+)"
 )
 _TIME = re.compile(r"(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(am|pm)?(?:\s*uhr)?")
 # 12:00 is 0.5 in Excel; with two digits, it is a time in German.
@@ -144,11 +148,21 @@ class WeeklyCell:
     end: time | None = None
 
 
-def read_weekly(cell: str) -> tuple[WeeklyCell, ...] | CellProblem:
-    """Return the weekdays of a cell such as `Mon 13:30-15:00; Wed` or `周一、周三`."""
+def read_weekly(cell: str, periods: Sequence[Period] = ()) -> tuple[WeeklyCell, ...] | CellProblem:
+    """Return the weekdays of a cell such as `Mon 13:30-15:00; Wed 3` or `周一第5节、周三`.
+
+    What is both a period and a time, as `Mon 9-10`, is a period.
+    """
     found = set[WeeklyCell]()
-    for text in filter(None, map(strip_blanks, _WEEKLY_SEPARATORS.split(cell))):
-        match = _WEEKLY.fullmatch(fold(text))
+    for part in filter(None, map(strip_blanks, _WEEKLY_SEPARATORS.split(cell))):
+        text = fold(part)
+        named = None if ":" in text else _DAY_AND_REST.fullmatch(text)
+        if named and (times := find_times(named[2], _WEEKDAYS[named[1]], periods)):
+            found.add(WeeklyCell(_WEEKDAYS[named[1]], *times))
+            continue
+        match = _WEEKLY.fullmatch(text)
+        if named and match is None:
+            return SlotFileProblem.UNKNOWN_PERIOD.problem()
         weekday = _WEEKDAYS.get(match[1]) if match else None
         if match is None or weekday is None:
             return SlotFileProblem.INVALID_WEEKLY.problem()
@@ -160,6 +174,17 @@ def read_weekly(cell: str) -> tuple[WeeklyCell, ...] | CellProblem:
             return SlotFileProblem.INVALID_WEEKLY.problem()
         found.add(WeeklyCell(weekday, start, end))
     return tuple(sorted(found, key=lambda each: (each.weekday.value, each.start or time.min)))
+
+
+# The times of a period on each weekday from Monday, on which it may not exist; none without one.
+PeriodCell = tuple[tuple[time, time] | None, ...]
+
+
+def read_period(cell: str, periods: Sequence[Period]) -> PeriodCell | CellProblem:
+    """Return when the period of a cell such as `3` or `3-4` is on each weekday."""
+    text = strip_blanks(cell)
+    times = tuple(find_times(text, weekday, periods) for weekday in Weekday) if text else ()
+    return times if any(times) or not text else SlotFileProblem.UNKNOWN_PERIOD.problem()
 
 
 def read_meetings(cell: str) -> tuple[Meeting, ...] | CellProblem:
@@ -189,11 +214,12 @@ class TimeCells:
     end_time: time | None = None
     except_days: tuple[date, ...] = ()
     meetings: tuple[Meeting, ...] = ()
+    period: PeriodCell = ()
 
     @property
     def has_days(self) -> bool:
         """Whether a cell besides `meetings` has times."""
-        days = (self.first_day, self.last_day, self.weekly, self.except_days)
+        days = (self.first_day, self.last_day, self.weekly, self.except_days, self.period)
         return any(each not in (None, ()) for each in (*days, self.start_time, self.end_time))
 
     def to_timetable(self) -> Timetable | CellProblem:
@@ -209,16 +235,29 @@ class TimeCells:
         if not self.weekly and first != last:
             return SlotFileProblem.WEEKDAYS_MISSING.problem("weekly")
         days = self.weekly or (WeeklyCell(Weekday(first.weekday())),)
+        weekly = self._weekly_meetings(days)
+        if isinstance(weekly, CellProblem):
+            return weekly
+        if (self.period or self.start_time or self.end_time) and all(each.start for each in days):
+            return SlotFileProblem.TIMES_TWICE.problem("period" if self.period else "start_time")
+        return Timetable(first, last, weekly, self.except_days)
+
+    def _weekly_meetings(
+        self, days: Sequence[WeeklyCell]
+    ) -> tuple[WeeklyMeeting, ...] | CellProblem:
+        if self.period and (self.start_time or self.end_time):
+            return SlotFileProblem.TIMES_TWICE.problem("period")
         weekly = []
         for each in days:
-            start, end = each.start or self.start_time, each.end or self.end_time
+            times = self.period[each.weekday.value] if self.period and not each.start else None
+            if self.period and not each.start and times is None:
+                return SlotFileProblem.UNKNOWN_PERIOD.problem("period")
+            start, end = times or (each.start or self.start_time, each.end or self.end_time)
             if start is None or end is None:
                 column = "end_time" if start else "start_time"
                 return SlotFileProblem.TIMES_MISSING.problem(column)
             weekly.append(WeeklyMeeting(each.weekday, start, end))
-        if (self.start_time or self.end_time) and all(each.start for each in days):
-            return SlotFileProblem.TIMES_TWICE.problem("start_time")
-        return Timetable(first, last, tuple(weekly), self.except_days)
+        return tuple(weekly)
 
     def to_meetings(self) -> tuple[Meeting, ...] | CellProblem:
         """Return the meetings of the course, in order, or the first problem."""
@@ -298,6 +337,7 @@ def write_times(cells: TimeCells) -> dict[str, str]:
         "weekly": "; ".join(map(write_weekly, cells.weekly)),
         "start_time": "" if cells.start_time is None else f"{cells.start_time:%H:%M}",
         "end_time": "" if cells.end_time is None else f"{cells.end_time:%H:%M}",
+        "period": "",  # the times above say it, also after a change of the periods
         "except": "; ".join(day.isoformat() for day in cells.except_days),
         "meetings": "; ".join(map(write_meeting, cells.meetings)),
         "time_zone": cells.time_zone,

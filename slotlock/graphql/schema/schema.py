@@ -22,6 +22,7 @@ from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.draws.draw_mutations import DrawMutations
 from slotlock.graphql.draws.draw_queries import DrawQueries
 from slotlock.graphql.notifications.webhooks import WebhookMutations, WebhookQueries
+from slotlock.graphql.periods import PeriodMutations, PeriodQueries
 from slotlock.graphql.reports.announcements import AnnouncementMutations, AnnouncementQueries
 from slotlock.graphql.reports.audit_queries import AuditQueries
 from slotlock.graphql.reports.campaign_readiness import CampaignReadinessQueries
@@ -57,6 +58,7 @@ Query = merge_types(
         MyMeetingQueries,
         ResourceQueries,
         HolidayListQueries,
+        PeriodQueries,
         FreeBusyQueries,
         CampaignQueries,
         DrawQueries,
@@ -90,6 +92,7 @@ Mutation = merge_types(
         SlotMutations,
         ResourceMutations,
         HolidayListMutations,
+        PeriodMutations,
         CampaignMutations,
         CampaignCopyMutations,
         DrawMutations,

@@ -33,6 +33,7 @@ from slotlock.infrastructure.mongo.schedule.holiday_lists import (
     HOLIDAY_LIST_INDEXES,
     HolidayListRepository,
 )
+from slotlock.infrastructure.mongo.schedule.periods import PeriodRepository
 from slotlock.infrastructure.mongo.site.site_repository import SiteRepository
 from slotlock.infrastructure.mongo.slots.ended_bookings import (
     ENDED_BOOKING_INDEXES,
@@ -102,6 +103,7 @@ class Repositories(AccountRepositories):
         self.scheduled_mails = ScheduledMailQueries(database)
         self.announcements = AnnouncementRepository(database)
         self.site_values = SiteRepository(database)
+        self.period_list = PeriodRepository(database, slots.list_limiter)
         self.write_probe = WriteProbe(database)
         backfills = (self.users.backfill_list_fields, self.slot_writer.backfill_list_fields)
         self.indexes = IndexBuilder(database, INDEXES, required, backfills)

@@ -61,7 +61,7 @@ async def import_slots(
     Raises:
         CommitUnknownError: MongoDB did not confirm the write in time.
     """
-    file = await asyncio.to_thread(parse_slot_file, body)
+    file = await asyncio.to_thread(parse_slot_file, body, await services.period_list.find())
     if isinstance(file, InvalidFile):
         return file
     for _ in attempts():

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from slotlock.api.board.colors import BLACK, NIGHT, WHITE, contrast, site_style
 from slotlock.api.board.documents import BOARD_DIR
 from slotlock.api.board.endpoint import board_routes
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.site.logo import Logo
 from slotlock.domain.site.site import SiteValues
 from slotlock.domain.users.user import Registration
@@ -44,6 +45,10 @@ def test_a_contrast_is_that_of_wcag() -> None:
     assert contrast((119, 119, 119), WHITE) == pytest.approx(4.48, abs=0.01)
 
 
+async def load_periods(_request: Request) -> tuple[Period, ...]:
+    return ()
+
+
 async def find_logo(_request: Request, _digest: str) -> Logo | None:
     """Return no logo."""
     return None
@@ -64,6 +69,7 @@ async def test_the_page_has_the_color_of_the_site_with_the_same_files() -> None:
             DEFAULT_SITE,
             load_site,
             find_logo,
+            load_periods,
             Registration.OPEN,
             sends_mail=False,
             password_sign_in=True,

@@ -36,7 +36,8 @@ TITLES = ["Course", "Start (local)", "End (local)", "Time zone", "Where", "Name"
           "Email or user name", "Classes and groups", "Status", "Reserved until (local)",
           "Booked at (local)", "Booked by",
           "Waiting since (local)", "Overridden limits", "Attendance",
-          "Checked in at (local)", "Rooms and devices", "Meetings", "Number"]  # fmt: skip
+          "Checked in at (local)", "Rooms and devices", "Meetings", "Number",
+          "Periods"]  # fmt: skip
 
 
 async def download_workbook(organizer: BookingClient, path: str) -> Any:
@@ -61,20 +62,20 @@ async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cel
     assert book.sheetnames == ["Summary", "Waiting lists", *names]
     summary = [[cell.value for cell in row] for row in book["Summary"].iter_rows()]
     assert summary[1][0:2] == [COURSE["title"], datetime(2035, 7, 2, 9)]  # noqa: DTZ001
-    assert summary[1][5:] == ["PUBLISHED", 5, 1, 1, 0, 0, 3, names[0], None, None, None]
-    assert summary[2][5:] == ["PUBLISHED", 1, 1, 0, 0, 1, 0, names[1], None, None, None]
-    assert summary[3] == ["Total", *[None] * 5, 6, 2, 1, 0, 1, 3, None, None, None, None]
+    assert summary[1][5:] == ["PUBLISHED", 5, 1, 1, 0, 0, 3, names[0], *[None] * 4]
+    assert summary[2][5:] == ["PUBLISHED", 1, 1, 0, 0, 1, 0, names[1], *[None] * 4]
+    assert summary[3] == ["Total", *[None] * 5, 6, 2, 1, 0, 1, 3, *[None] * 5]
     assert [cell.data_type for cell in book["Summary"][2]][6:12] == ["n"] * 6
     sheet = book[names[0]]
     assert [cell.value for cell in sheet[1]] == TITLES
     assert all(cell.font.bold for cell in sheet[1])
     assert sheet.freeze_panes == "A2"
-    assert sheet.auto_filter.ref == "A1:S3"
+    assert sheet.auto_filter.ref == "A1:T3"
     row = sheet[2]
-    types = [*"sdd", *"ssssss", *"dd", *"nnn", "s", *"nnnn"]
+    types = [*"sdd", *"ssssss", *"dd", *"nnn", "s", *"nnnnn"]
     assert [cell.data_type for cell in row] == types
     # Ada made the hold herself, did not wait and overrode no limit.
-    assert [cell.value for cell in row[11:]] == [None, None, None, "NOT_RECORDED", *[None] * 4]
+    assert [cell.value for cell in row[11:]] == [None, None, None, "NOT_RECORDED", *[None] * 5]
     assert row[1].number_format == "yyyy-mm-dd hh:mm:ss"
     held_until = datetime.fromisoformat(hold["heldUntil"]).astimezone(BERLIN).replace(tzinfo=None)
     assert abs(row[9].value - held_until) < timedelta(seconds=1)

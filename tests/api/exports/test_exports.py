@@ -55,7 +55,7 @@ COURSE: Json = {
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
            "overridden_limits", "attendance", "checked_in_at", "waiting_position",
-           "resources", "meetings", "number"]  # fmt: skip
+           "resources", "meetings", "number", "periods"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:
@@ -238,7 +238,7 @@ async def test_a_column_of_every_sheet_names_all_resources(users: RosterUsers) -
     assert [row["resources"] for row in rows] == ["Halle 7;Frau Ünal"] * 2
     book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
     for sheet in book.worksheets:
-        cells = [row[-3].value for row in sheet.iter_rows(max_row=2)]
+        cells = [row[-4].value for row in sheet.iter_rows(max_row=2)]
         assert cells == ["Rooms and devices", "Halle 7;Frau Ünal"], sheet.title
 
 

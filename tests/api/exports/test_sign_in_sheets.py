@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import time
 from importlib.util import find_spec
 from io import BytesIO
 
@@ -14,7 +15,9 @@ from slotlock.api.exports.sign_in_sheets import FONT_PACKAGES, SignInSheets
 from slotlock.domain.booking.booking import Attendance
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.roster import Roster
-from slotlock.domain.schedule.schedule_texts import format_schedule
+from slotlock.domain.schedule.periods import NamedPeriods, Period
+from slotlock.domain.schedule.schedule_texts import format_periods, format_schedule
+from slotlock.domain.schedule.timetables import Weekday
 from tests.support.apps.processes import Pair
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
@@ -139,7 +142,10 @@ def test_the_font_packages_have_the_scripts_of_many_names() -> None:
 def test_headings_are_in_the_language_of_the_viewer_if_a_font_has_it(language: str) -> None:
     target = BytesIO()
     sheets = SignInSheets(target, only_published=False, language=language)
-    sheets.add(roster_of("Course", ["Ada"], status=SlotStatus.CANCELLED))
+    third = Period("3", time(9), time(10))
+    periods = (NamedPeriods(Weekday.TUESDAY, third, third),)
+    roster = roster_of("Course", ["Ada"], status=SlotStatus.CANCELLED)
+    sheets.add(replace(roster, periods=periods))
     sheets.close()
     page = "".join(page_texts(target.getvalue())[0].split())
     texts = SHEET_TEXTS[language]
@@ -149,6 +155,7 @@ def test_headings_are_in_the_language_of_the_viewer_if_a_font_has_it(language: s
     expected = (
         *(texts.number, texts.here, texts.name, texts.groups, texts.signature, texts.cancelled),
         format_schedule(slot.all_meetings, slot.time_zone, language),
+        format_periods(periods, language),
     )
     for text in expected:
         assert "".join(text.split()) in page

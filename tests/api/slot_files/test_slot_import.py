@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+from collections.abc import AsyncIterator
 from io import BytesIO, StringIO
 
 import httpx
@@ -13,6 +14,7 @@ from tests.support.clients.booking_client import BookingClient, create_booking_c
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.exports import create_resources, csv_rows, download_export
+from tests.support.clients.series import set_periods
 
 # Of a course system: a table of courses, one of their weekly lessons, and one of their places.
 COURSES = """\
@@ -22,6 +24,15 @@ K2;篮球;;;周三;2035-09-05;2035-12-20;13:30;15:00;20;-
 K3;Reise;;;;2035-10-01;;8:00;18:00;30;-
 """
 CREATE = "&createResources=true"
+PERIODS: list[Json] = [
+    {"name": "3", "startTime": "10:05", "endTime": "10:50"},
+    {"name": "4", "startTime": "10:55", "endTime": "11:40", "weekdays": ["TUESDAY", "FRIDAY"]},
+]
+LESSONS = """\
+number,title,first_day,last_day,weekly,period,places
+1,Chess,2035-09-04,2035-09-18,Tue,3,12
+2,Choir,2035-09-04,2035-09-18,周二第4节,,12
+"""
 PUBLISH = "mutation($id: ID!) { publishSlot(slotId: $id) { __typename } }"
 SLOTS = """query($campaign: ID!, $status: SlotStatus!) {
   slots(first: 20, filter: {campaignId: $campaign, status: $status}) {
@@ -215,3 +226,35 @@ async def test_an_export_names_the_kinds_of_resources(organizer: BookingClient) 
     assert await import_slots(organizer, campaign, text) == {"created": 1}
     (row,) = csv_rows(await download_export(organizer, f"campaigns/{campaign}/slots.csv"))
     assert (row["resources"], row["teacher"], row["first_day"]) == ("Beamer fi", "", "2035-09-01")
+
+
+@pytest.fixture
+async def no_periods(organizer: BookingClient) -> AsyncIterator[None]:
+    """Leave no periods to other tests."""
+    yield
+    await set_periods(organizer)
+
+
+@pytest.mark.usefixtures("no_periods")
+async def test_a_file_names_periods_and_rosters_name_them_again(organizer: BookingClient) -> None:
+    campaign = await create_campaign(organizer)
+    refused = (await post_slots(organizer, campaign, LESSONS)).json()
+    assert [(each["column"], each["code"]) for each in refused["problems"]] == [
+        ("period", "UNKNOWN_PERIOD"),
+        ("weekly", "UNKNOWN_PERIOD"),
+    ]
+    await set_periods(organizer, *PERIODS)
+    assert await import_slots(organizer, campaign, LESSONS) == {"created": 2}
+    assert await import_slots(organizer, campaign, LESSONS) == {"unchanged": 2}
+    slots = await slots_of(organizer, campaign)
+    starts = {number: each["startTime"] for number, each in slots.items()}
+    assert starts == {"1": "2035-09-04T08:05:00.000Z", "2": "2035-09-04T08:55:00.000Z"}
+    await organizer.execute(PUBLISH, id=slots["2"]["id"])
+    await organizer.book_slot(slots["2"]["id"])
+    [row] = csv_rows(await download_export(organizer, f"campaigns/{campaign}.csv"))
+    assert (row["number"], row["periods"]) == ("2", "Tue 4")
+    # An export has times, which another list of periods does not move.
+    exported = await download_export(organizer, f"campaigns/{campaign}/slots.csv")
+    assert [each["period"] for each in csv_rows(exported)] == ["", ""]
+    assert await set_periods(organizer, {**PERIODS[0], "endTime": "11:00"}) == 2
+    assert await import_slots(organizer, campaign, exported) == {"unchanged": 2}

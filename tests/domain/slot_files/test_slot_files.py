@@ -17,6 +17,7 @@ from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimi
 from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.tables.file_problems import InvalidFile
@@ -29,6 +30,7 @@ from slotlock.domain.slot_files.plan import (
     conflict_problems,
 )
 from slotlock.domain.slot_files.planning import plan_slot_file
+from slotlock.domain.slot_files.problems import SlotFileProblem
 from slotlock.domain.slot_files.slot_file import MAX_ROWS, SlotFile, parse_slot_file
 from slotlock.domain.slot_files.times import (
     DateOrder,
@@ -61,10 +63,14 @@ def campaign_of(*states: SlotState, **values: object) -> CampaignSlots:
 
 
 def plan(
-    text: str | bytes, campaign: CampaignSlots | None = None, *, creates_resources: bool = False
+    text: str | bytes,
+    campaign: CampaignSlots | None = None,
+    *,
+    creates_resources: bool = False,
+    periods: tuple[Period, ...] = (),
 ) -> SlotFilePlan | InvalidFile:
     """Plan the import of a text into a campaign, which is empty unless given."""
-    file = parse_slot_file(text if isinstance(text, bytes) else text.encode())
+    file = parse_slot_file(text if isinstance(text, bytes) else text.encode(), periods)
     if isinstance(file, InvalidFile):
         return file
     numbers = count()
@@ -74,18 +80,22 @@ def plan(
     )
 
 
-def planned(text: str | bytes, campaign: CampaignSlots | None = None) -> SlotFilePlan:
+def planned(
+    text: str | bytes,
+    campaign: CampaignSlots | None = None,
+    periods: tuple[Period, ...] = (),
+) -> SlotFilePlan:
     """Return a plan without problems."""
-    made = plan(text, campaign)
+    made = plan(text, campaign, periods=periods)
     assert isinstance(made, SlotFilePlan), made
     return made
 
 
 def codes(
-    text: str, campaign: CampaignSlots | None = None
+    text: str, campaign: CampaignSlots | None = None, periods: tuple[Period, ...] = ()
 ) -> list[tuple[tuple[int, ...], str | None, str]]:
     """Return the lines, the column and the code of each problem."""
-    found = plan(text, campaign)
+    found = plan(text, campaign, periods=periods)
     assert isinstance(found, InvalidFile), found
     return [(each.lines, each.column, each.code) for each in found.problems]
 
@@ -243,6 +253,75 @@ def test_weekdays_without_times_take_those_of_the_columns() -> None:
         ("09-10 08:00", "09:00"),
         ("09-12 10:00", "11:00"),
     ]
+
+
+# On Wednesday, the fifth lesson is shorter, and there is no sixth.
+LESSONS = (
+    Period("5", time(13, 30), time(14, 15), (Weekday.MONDAY, Weekday.TUESDAY)),
+    Period("5", time(13, 15), time(13, 45), (Weekday.WEDNESDAY,)),
+    Period("6", time(14, 15), time(15), (Weekday.MONDAY, Weekday.TUESDAY)),
+)
+WITH_PERIOD = HEADER.replace("start_time,end_time", "period")
+
+
+def test_weekdays_have_periods_with_the_times_of_the_day() -> None:
+    weekly = read_weekly("周一第5节、周三第5节; Tue 5-6", LESSONS)
+    assert weekly == (
+        WeeklyCell(Weekday.MONDAY, time(13, 30), time(14, 15)),
+        WeeklyCell(Weekday.TUESDAY, time(13, 30), time(15)),
+        WeeklyCell(Weekday.WEDNESDAY, time(13, 15), time(13, 45)),
+    )
+    assert read_weekly("Mo. 5. Stunde, Wed 5") == (SlotFileProblem.UNKNOWN_PERIOD.problem())
+    assert read_weekly("Mo. 5. Stunde, Wed 5", LESSONS) == (weekly[0], weekly[2])
+    # What can be both is a period of a school that has it, and a time if it has not.
+    nine = (WeeklyCell(Weekday.THURSDAY, time(9), time(10)),)
+    assert read_weekly("Thu 9-10", LESSONS) == read_weekly("Thu 9-10") == nine
+    assert read_weekly("Mon 5-6", LESSONS) == (WeeklyCell(Weekday.MONDAY, time(13, 30), time(15)),)
+    # Times with a colon are times, as an export writes them.
+    odd = (Period("13:30-15:00", time(1), time(2)),)
+    assert read_weekly("Mon 13:30-15:00", odd) == read_weekly("Mon 13:30-15:00")
+    for unknown in ("Wed 6", "周二第7节", "Thu 5"):
+        assert read_weekly(unknown, LESSONS) == SlotFileProblem.UNKNOWN_PERIOD.problem()
+    for wrong in ("Monk 5", "5", "Mon 25:00-26:00"):
+        assert read_weekly(wrong, LESSONS) == SlotFileProblem.INVALID_WEEKLY.problem()
+
+
+def test_the_period_of_a_column_is_that_of_each_weekday_without_times() -> None:
+    rows = (
+        "1,A,2030-09-02,2030-09-04,Mon; Wed,5,1\n"
+        "2,B,2030-09-03,,,5\u20136,1\n"
+        "3,C,2030-09-02,2030-09-03,Mon 8:00-9:00; Tue,5,1\n"
+    )
+    first, second, third = planned(WITH_PERIOD + rows, periods=LESSONS).created
+    assert local(first) == [("09-02 13:30", "14:15"), ("09-04 13:15", "13:45")]
+    assert local(second) == [("09-03 13:30", "15:00")]
+    assert local(third) == [("09-02 08:00", "09:00"), ("09-03 13:30", "14:15")]
+    # The stored times are those of the file, which changes nothing then.
+    campaign = campaign_of(first, second, third)
+    made = planned(WITH_PERIOD + rows, campaign, LESSONS)
+    assert (made.unchanged, made.is_empty) == (3, True)
+    made = planned("number,weekly\n2,Tue 13:30-15:00\n", campaign)
+    assert (made.unchanged, made.is_empty) == (1, True)
+    # A column of periods replaces the times, and one of times the period.
+    (early,) = planned("number,start_time,end_time\n2,8:00,9:00\n", campaign).edited.values()
+    assert local(early) == [("09-03 08:00", "09:00")]
+    (back,) = planned("number,period\n2,5-6\n", campaign_of(early), LESSONS).edited.values()
+    assert local(back) == local(second)
+
+
+def test_an_unknown_period_and_a_period_with_times_are_problems() -> None:
+    rows = (
+        "1,A,2030-09-02,2030-09-04,Mon; Wed,6,1\n"
+        "2,B,2030-09-02,,,7,1\n"
+        "3,C,2030-09-02,,Mon 13:30-15:00,5,1\n"
+    )
+    assert codes(WITH_PERIOD + rows, periods=LESSONS) == [((3,), "period", "UNKNOWN_PERIOD")]
+    assert codes(WITH_PERIOD + rows.replace(",7,", ",5,"), periods=LESSONS) == [
+        ((2,), "period", "UNKNOWN_PERIOD"),
+        ((4,), "period", "TIMES_TWICE"),
+    ]
+    both = "number,title,first_day,start_time,period,places\n4,D,2030-09-02,13:30,5,1\n"
+    assert codes(both, periods=LESSONS) == [((2,), "period", "TIMES_TWICE")]
 
 
 def test_every_problem_names_its_line_its_column_and_its_code() -> None:
@@ -466,7 +545,10 @@ def test_an_export_that_is_imported_again_changes_nothing(
     found, text = drawn
     texts: Mapping[str, str] = {state.id: text for state in found if text}
     campaign = campaign_of(*found, descriptions=texts)
-    made = plan(write(export(campaign), separator), campaign)
+    # Also if the names of periods look like times.
+    names = ("9", "10", "9-10", "09:00-10:00", "13:30-15:00")
+    periods = tuple(Period(name, time(1), time(2)) for name in names)
+    made = plan(write(export(campaign), separator), campaign, periods=periods)
     assert isinstance(made, SlotFilePlan), made
     assert (made.unchanged, made.is_empty, made.not_in_file) == (len(found), True, 0)
 

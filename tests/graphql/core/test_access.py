@@ -26,7 +26,7 @@ PUBLIC = {
     "site", "serverTime",
     "me", "slot", "slots", "campaigns", "campaign", "node", "nodes", "register", "login",
     "setPassword", "tokenOwner", "refreshSession", "requestPasswordReset", "resetPassword",
-    "draw", "draws", "drawById", "drawRecord", "startSignIn", "finishSignIn",
+    "draw", "draws", "drawById", "drawRecord", "startSignIn", "finishSignIn", "periods",
 }  # fmt: skip
 PUBLIC_SUBSCRIPTIONS = {"slotAvailability", "campaignAvailability", "campaignChanges"}
 FOR_ORGANIZERS = {
@@ -44,7 +44,7 @@ FOR_ORGANIZERS = {
     "endUserSessions", "unlinkUserSignIn", "eraseUser", "createExportLink",
     "webhooks", "createWebhook", "updateWebhook", "rotateWebhookSecret", "deleteWebhook",
     "pingWebhook", "redeliverWebhook",
-    "sendAnnouncement", "announcementRecipientCount", "siteSetup", "updateSite",
+    "sendAnnouncement", "announcementRecipientCount", "siteSetup", "updateSite", "setPeriods",
     "configureDraw", "closeWishes", "runDraw", "previewDraw", "publishDraw", "supersedeDraw",
     "cancelDraw", "drawResult", "userBookings", "userWaitlistEntries", "userWishes",
 }  # fmt: skip

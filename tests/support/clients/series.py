@@ -1,4 +1,4 @@
-"""Series of slots over GraphQL."""
+"""Series of slots, and the periods of a school day, over GraphQL."""
 
 from typing import Any
 
@@ -99,3 +99,15 @@ async def cancel_series(organizer: GraphQLTestClient, slot: Json, scope: str) ->
     """Cancel slots of a series and return the result."""
     outcome: Json = await organizer.execute(CANCEL_SERIES, slot=slot["id"], scope=scope)
     return outcome
+
+
+SET_PERIODS = """mutation($periods: [PeriodInput!]!) { setPeriods(periods: $periods) { __typename
+  ... on PeriodsSaved { unmatchedSlotCount }
+  ... on InvalidInput { fields { field code values { name value } } } } }"""
+
+
+async def set_periods(organizer: GraphQLTestClient, *periods: Json) -> int:
+    """Replace all periods of a school day, and return how many slots are in none now."""
+    saved = await organizer.execute(SET_PERIODS, periods=periods)
+    assert saved["__typename"] == "PeriodsSaved"
+    return int(saved["unmatchedSlotCount"])

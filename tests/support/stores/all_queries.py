@@ -1,7 +1,7 @@
 """Runs every query and every write of the repositories once, so that their plans can be checked."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.audit.audit_log import NoteAction
@@ -32,6 +32,7 @@ from slotlock.domain.notifications.webhooks import (
 )
 from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.periods import Period
 from slotlock.domain.shared.pagination import (
     Position,
     TimeFilter,
@@ -694,3 +695,6 @@ async def run_all_queries(database: Database) -> None:
     await repositories.site_values.update({"name": "School"}, ADA, utc_now())
     await repositories.site_values.find()
     await repositories.site_values.find_logo()
+    await repositories.period_list.save([Period("3", time(10, 5), time(10, 50))], ADA, utc_now())
+    assert await repositories.period_list.find()
+    await repositories.period_list.count_future_slots(utc_now(), lambda *_: True)

@@ -68,6 +68,9 @@ READS_OF_ALL_SHARDS = {
         "slots: _id end series start",
         "slots: end resource start status",
     },
+    "future slots that are in no period any more, after a change of the periods of a school day": {
+        "slots: end status",
+    },
     "expired holds, four times a second in one process": {"slots: nextDeadline"},
     "reminders, once a minute in one process": {
         "slots: $expr campaign.reminderMinutes reminderMinutes start status",
