@@ -244,8 +244,8 @@ class _Planner:
     def _times(self, row: SlotRow, before: SlotCells) -> PlannedTimes | None:
         """Return the times of a row; None, and a problem, if there are none.
 
-        `meetings` and the other columns replace each other: those that the file lacks count only if
-        the file has none of the others.
+        `meetings` and the other columns replace each other, and so do weekdays with times and the
+        times of all: those that the file lacks count only if the file has none of the others.
         """
         given = {
             name: value for name in _TIMES if (value := getattr(row.cells, name)) is not UNCHANGED
@@ -253,6 +253,8 @@ class _Planner:
         left: dict[str, Any] = {name: getattr(before, name) for name in _TIMES}
         if any(given.get(name) not in (None, ()) for name in _DAYS):
             left["meetings"] = ()
+        if (weekly := given.get("weekly")) and all(each.start for each in weekly):
+            left |= {"start_time": None, "end_time": None}
         if given.get("meetings"):
             left |= {name: _NO_TIMES[name] for name in _DAYS}
         cells = TimeCells(**(left | given))
