@@ -245,8 +245,8 @@ class _Planner:
     def _times(self, row: SlotRow, before: SlotCells) -> PlannedTimes | None:
         """Return the times of a row; None, and a problem, if there are none.
 
-        `meetings` and the other columns replace each other: those that the file lacks count only if
-        the file has none of the others.
+        `meetings` and the other columns replace each other, and so do weekdays with times and the
+        times of all: those that the file lacks count only if the file has none of the others.
         """
         given = {
             name: value for name in _TIMES if (value := getattr(row.cells, name)) is not UNCHANGED

@@ -412,6 +412,15 @@ def test_a_changed_time_changes_only_the_times() -> None:
     assert codes(both, campaign) == [((2,), "meetings", "TIMES_TWICE")]
 
 
+@pytest.mark.parametrize("days", ["2030-12-20,Tue 8:00-9:00; Thu 8:00-9:00", ",Tue 8:00-9:00"])
+def test_times_in_the_weekdays_alone_are_imported_again(days: str) -> None:
+    text = f"number,title,first_day,last_day,weekly,places\n1,A,2030-09-03,{days},1\n"
+    (state,) = planned(text).created
+    assert planned(text, campaign_of(state)).is_empty
+    moved = planned(text.replace("8:00", "7:00"), campaign_of(state))
+    assert {start[-5:] for start, _ in local(states_of(moved)[state.id])} == {"07:00"}
+
+
 def test_a_number_without_its_zeros_is_no_other_course() -> None:
     campaign = campaign_of(chess())
     assert codes("number,title\n12,Chess\n", campaign) == [((2,), "number", "SIMILAR_NUMBER")]
