@@ -13,6 +13,7 @@ from slotlock.domain.booking.booking import (
     BookingRef,
     BookingStatus,
     HistoryEntry,
+    MadeAs,
     SlotId,
 )
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
@@ -84,6 +85,7 @@ def test_what_a_booking_declares_is_stored_with_it_and_after_its_end() -> None:
         datetime: NOW,
         str: "12B",
         int: 7,
+        MadeAs: MadeAs.LEADER,
         UserId: UserId(str(ObjectId())),
         BookingRef: BookingRef(SLOT, BookingId(str(ObjectId()))),
     }
