@@ -253,6 +253,7 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
     await page.locator("[data-key=progress]").get_by_text(f"{ben} · 550 unknown").wait_for()
     await page.get_by_role("link", name="Ben", exact=True).click()
     await shown(page, "The mail server rejected the email address").wait_for()
+    await page.locator("[data-key=mails]").get_by_text("550 unknown").wait_for()
     trap.respond_to_recipient = lambda _: None
     refusal = "This person got an invitation by mail within the last day."
     for expected in (f"A mail with a link is on its way to {ben}.", refusal):

@@ -53,7 +53,7 @@ export function mailProgress() {
     const rows = [...found[3].nodes, ...found[4].nodes].map((each) => h(
       "li",
       { "data-key": each.id },
-      about(each.user && userLink(each.user), [each.recipient, each.note]),
+      about(each.user && userLink(each.user), [each.recipient, mailNote(each)]),
     ));
     return h(
       "section",
