@@ -38,12 +38,13 @@ LAST_REQUEST = b"GET /last HTTP/1.1\r\nHost: slotlock\r\nConnection: close\r\n\r
 async def application(scope: Scope, _receive: Receive, send: Send) -> None:
     """Respond with "done"; to /slow after longer than a connection may be idle.
 
-    Refuse a POST without reading its body.
+    Refuse a POST without reading its body, a little later than it begins.
     """
     if scope["path"] == "/slow":
         await asyncio.sleep(1.5 * KEEP_ALIVE_S)
     headers, status = [(b"content-length", b"4")], 200
     if scope["method"] == "POST":
+        await asyncio.sleep(0.02)
         headers, status = [*headers, (b"connection", b"close")], 413
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"done"})
@@ -174,9 +175,10 @@ def test_connect_is_rejected_as_the_only_request(app: AppProcess) -> None:
 
 
 UPLOAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
+PIECE = REQUEST * 2_000  # would be served if the rest of a body were read as requests
 # Bodies whose response comes before they end, and its status.
 REFUSED_UPLOADS = {
-    "a body with a length": (UPLOAD + b"Content-Length: 9000000\r\n\r\n", b"413"),
+    "a body with a length": (UPLOAD + b"Content-Length: 9000000\r\n\r\n" + 4 * PIECE, b"413"),
     "chunks": (UPLOAD + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n", b"413"),
     "a body for HTTP/1.0": (
         UPLOAD.replace(b"1.1", b"1.0") + b"Content-Length: 9000000\r\n\r\n",
@@ -185,7 +187,6 @@ REFUSED_UPLOADS = {
     "a malformed chunk": (UPLOAD + b"Transfer-Encoding: chunked\r\n\r\nx\r\n", b"400"),
     "a malformed request behind another": (REQUEST + b"nonsense\r\n\r\n", b"400"),
 }
-PIECE = REQUEST * 2_000  # would be served if the rest of a body were read as requests
 
 
 def upload(address: Address, start: bytes) -> bytes:
@@ -208,13 +209,16 @@ def upload(address: Address, start: bytes) -> bytes:
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_a_client_that_is_still_sending_reads_why_its_request_is_refused(
-    loop: Literal["asyncio", "uvloop"], monkeypatch: pytest.MonkeyPatch
+    loop: Literal["asyncio", "uvloop"],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with running_server(application, 10, loop=loop) as (_, address):
         for start, status in REFUSED_UPLOADS.values():
             responses = upload(address, start)
             assert re.findall(rb"HTTP/1\.1 (\d+) ", responses)[-1:] == [status]
             assert responses.count(b"HTTP/1.1 ") == 1 + start.startswith(REQUEST)
+        assert caplog.records == []
         monkeypatch.setattr(HttpProtocol, "_linger", lambda self: self.transport.close())
         for start, _ in REFUSED_UPLOADS.values():
             with pytest.raises(ConnectionError):
@@ -240,8 +244,8 @@ def test_a_refused_client_sends_on_for_limited_bytes_and_seconds_and_delays_no_s
         assert 0.5 * MAX_DROPPED_BYTES < sent < 2 * MAX_DROPPED_BYTES
     with contextlib.ExitStack() as after_the_stop, running_server(application, 10) as (_, address):
         connection = after_the_stop.enter_context(connected(address))
-        connection.sendall(start)
-        read_until(connection, b"done")  # the server stops although this connection is open
+        connection.sendall(REFUSED_UPLOADS["a malformed chunk"][0])
+        read_until(connection, b"}")  # the server stops although this connection is open
     monkeypatch.setattr(http_protocol, "LINGER_S", 0.2)
     with running_server(application, 10) as (_, address), connected(address) as connection:
         connection.sendall(start)

@@ -31,6 +31,7 @@ from slotlock.domain.draws.draw import (
     publish,
     reopened,
     supersede,
+    with_record,
     with_root,
     with_seed,
 )
@@ -112,6 +113,8 @@ def test_a_seed_is_never_replaced_and_every_act_is_recorded() -> None:
         *(DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN, DrawState.SUPERSEDED)
     ]
     assert superseded.acts[-1].reason == "too few places"
+    ended = (superseded, draw_in(DrawState.PUBLISHED))
+    assert [with_record(each, "hash").is_written for each in ended] == [False, True]
     assert isinstance(supersede(drawn, " ", OLGA, NOW), InvalidInput)
 
 
