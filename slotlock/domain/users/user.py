@@ -169,13 +169,18 @@ class Caller:
 
 @value_object
 class UserFilter:
-    """The users to list; a field that is None does not restrict the list."""
+    """The users to list; a field that is None does not restrict the list.
+
+    With `group_patterns`, they have a group with one of these names, or beginnings such as `5*`,
+    and the words of the text occur in the name: leaders book such users, and see no addresses.
+    """
 
     text: str | None = None
     group: str | None = None
     banned: bool | None = None
     without_password: bool | None = None
     self_registered: bool | None = None
+    group_patterns: tuple[str, ...] = ()
 
 
 @value_object
