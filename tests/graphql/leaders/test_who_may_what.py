@@ -223,6 +223,17 @@ async def test_a_leader_finds_their_courses_until_ninety_days_after_the_end(
         assert (await leader.execute(LED, past=False))["nodes"] == []
 
 
+@pytest.mark.parametrize("hidden", [{"status": "draft"}, {"campaign.published": False}])
+async def test_nobody_leads_what_is_not_published(
+    app: AppProcess, http: httpx.AsyncClient, hidden: dict[str, object]
+) -> None:
+    course = await led_course(app, http)
+    roster, leader = (SLOT_ROSTER, {"slot": course.slot_id}), course.clients["leader"]
+    assert await is_granted(leader, *roster)
+    change_document(app, "slots", course.slot_id, **hidden)
+    assert not await is_granted(leader, *roster)
+
+
 async def test_on_a_socket_each_operation_reads_anew_what_its_caller_leads(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
