@@ -11,7 +11,7 @@ export type BookSlotInput = {
   idempotencyKey?: string | null | undefined;
   /** The slot to book. */
   slotId: string | number;
-  /** The user to book for; the caller by default. Members can book for members of their teams, organizers for everyone. */
+  /** The user to book for; the caller by default. Members can book for members of their teams, leaders in their slots for `bookableUsers`, organizers for everyone. */
   userId?: string | number | null | undefined;
   /** How long the request may wait for other requests on the slot, in milliseconds from 0 to 20000. The result is `Locked` when the time is over. By default, a new booking does not wait, and other changes wait for 5 s. */
   waitMs?: number;
@@ -243,7 +243,7 @@ export type RefusalCode =
   | 'NOT_INVITED'
   /** The account is not `selfRegistered`, or no longer: only such an account can be claimed. */
   | 'NOT_SELF_REGISTERED'
-  /** Members can book for themselves and for members of their teams only. */
+  /** Members book for themselves, for their teams, and as leaders for the campaign's groups. */
   | 'NOT_TEAMMATE'
   /** The user is not on the waiting list of the slot. */
   | 'NOT_WAITING'

@@ -48,6 +48,7 @@ TERMS_FIELDS = {
     "noShowLimit": "no_show_limit",
     "requireVerifiedEmail": "require_verified_email",
     "reminderMinutes": "reminder_minutes",
+    "leaderGroups": "leader_groups",
     "openingMailHours": "opening_mail_hours",
 }
 HOLIDAY_LIST_FIELDS = {"name": "name", "holidays": "holidays"}

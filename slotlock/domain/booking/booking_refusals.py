@@ -254,9 +254,12 @@ class DrawOnly(SlotOutcome):
     slot_id: SlotId = shown_slot(REQUESTED_SLOT)
 
 
-@refusal(message="You can book only for yourself and for members of your teams.")
+@refusal(
+    message="You can book only for yourself, for members of your teams, and for those whom you may "
+    "book in the slots that you lead."
+)
 class NotTeammate:
-    """Members can book for themselves and for members of their teams only."""
+    """Members book for themselves, for their teams, and as leaders for the campaign's groups."""
 
     user_id: UserId = shown("The user to book for.")
 

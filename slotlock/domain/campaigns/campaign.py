@@ -25,7 +25,7 @@ from slotlock.domain.shared.text import (
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.groups import validate_group, validate_pattern
+from slotlock.domain.users.groups import clean_groups, validate_group, validate_pattern
 
 MAX_CAMPAIGN_NAME_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 10_000
@@ -77,6 +77,7 @@ class CampaignDraft:
     require_verified_email: bool = False
     reminder_minutes: int | None = None
     opening_mail_hours: int | None = None
+    leader_groups: tuple[str, ...] = ()
     description: str | None = None
     mail_note: str | None = None
     allow_past: bool = False
@@ -104,6 +105,7 @@ class CampaignPatch:
     require_verified_email: bool | Unchanged = UNCHANGED
     reminder_minutes: int | Unchanged | None = UNCHANGED
     opening_mail_hours: int | Unchanged | None = UNCHANGED
+    leader_groups: tuple[str, ...] | Unchanged = UNCHANGED
     description: str | Unchanged | None = UNCHANGED
     mail_note: str | Unchanged | None = UNCHANGED
     allow_past: bool = False
@@ -216,6 +218,7 @@ def _normalize_terms(terms: CampaignTerms) -> CampaignTerms:
         terms,
         eligible_groups=eligible_groups,
         group_limits=normalize_group_limits(terms.group_limits),
+        leader_groups=clean_groups(terms.leader_groups),
     )
 
 
@@ -264,9 +267,17 @@ def campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
         yield FieldProblem("eligibleGroups", problem)
     if problem := validate_group_limits(terms.group_limits, MAX_LIMIT_VALUE):
         yield FieldProblem("groupLimits", problem)
+    if problem := _leader_groups_problem(terms.leader_groups):
+        yield FieldProblem("leaderGroups", problem)
     yield from _mail_problems(terms)
     if terms.no_show_limit is not None:
         yield from _no_show_limit_problems(terms.no_show_limit)
+
+
+def _leader_groups_problem(patterns: tuple[str, ...]) -> Problem | None:
+    if len(patterns) > MAX_GROUP_LIMITS:
+        return ProblemCode.TOO_MANY_GROUPS.problem(maximum=MAX_GROUP_LIMITS)
+    return next(filter(None, map(validate_pattern, patterns)), None)
 
 
 def _text_problems(

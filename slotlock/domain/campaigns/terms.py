@@ -4,7 +4,7 @@ Every slot of a campaign has a copy of the terms. The slot's version therefore p
 decision on outdated terms cannot be written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import NewType
@@ -57,9 +57,17 @@ class GroupLimit:
 
     def applies_to(self, group: str) -> bool:
         """Return whether the limit applies to this group."""
-        if self.group.endswith("*"):
-            return group.startswith(self.group[:-1])
-        return group == self.group
+        return is_group_of(self.group, group)
+
+
+def is_group_of(pattern: str, group: str) -> bool:
+    """Return whether a group has this name, or the beginning that a pattern such as `5*` names."""
+    return group.startswith(pattern[:-1]) if pattern.endswith("*") else group == pattern
+
+
+def has_group_of(patterns: Iterable[str], groups: Collection[str]) -> bool:
+    """Return whether one of these patterns names one of the groups."""
+    return any(is_group_of(pattern, group) for pattern in patterns for group in groups)
 
 
 @value_object
@@ -78,7 +86,8 @@ class CampaignTerms:
     `max_bookings` limits the bookings of one user in the whole campaign. With
     `require_verified_email`, users first verify their address, if they have one.
     `reminder_minutes` before the start of a slot, a mail reminds of it; `opening_mail_hours` before
-    the opening, a mail goes to all who may book. None or 0 means no mail.
+    the opening, a mail goes to all who may book. None or 0 means no mail. The leaders of slots may
+    find and book the users of `leader_groups`, which are names or beginnings of names.
     """
 
     campaign_id: CampaignId
@@ -96,6 +105,7 @@ class CampaignTerms:
     require_verified_email: bool = False
     reminder_minutes: int | None = None
     opening_mail_hours: int | None = None
+    leader_groups: tuple[str, ...] = ()
     stored: Stored = field(default=None, compare=False, repr=False)
 
     def state_at(self, now: datetime) -> CampaignState:

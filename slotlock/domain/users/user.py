@@ -171,7 +171,9 @@ class Caller:
 class UserFilter:
     """The users to list; a field that is None does not restrict the list.
 
-    `group` is one group or several, as `5a, 5b`.
+    `group` is one group or several, as `5a, 5b`. With `group_patterns`, they have a group with one
+    of these names, or beginnings such as `5*`, and the words of the text occur in the name: leaders
+    book such users, and see no addresses.
     """
 
     text: str | None = None
@@ -179,6 +181,7 @@ class UserFilter:
     banned: bool | None = None
     without_password: bool | None = None
     self_registered: bool | None = None
+    group_patterns: tuple[str, ...] = ()
 
 
 @value_object

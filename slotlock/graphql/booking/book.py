@@ -41,7 +41,7 @@ UNKNOWN_USER_ID = UserId("0" * 24)
 
 USER_ID_DESCRIPTION = (
     "The user to book for; the caller by default. Members can book for members of their teams, "
-    "organizers for everyone."
+    "leaders in their slots for `bookableUsers`, organizers for everyone."
 )
 
 

@@ -41,6 +41,10 @@ ELIGIBLE_GROUPS_DESCRIPTION = (
     "At most 10 sets of groups. A user may book if they have at least one group of every set; "
     "everyone may book if the list is empty."
 )
+LEADER_GROUPS_DESCRIPTION = (
+    "The groups whose users the leaders of slots can find and book (`bookableUsers`), at most "
+    "100. A name that ends in a star is the beginning of names. Empty if leaders book nobody."
+)
 GROUP_LIMITS_DESCRIPTION = "How many places a group may have in each slot of the campaign."
 CANCEL_UNTIL_DESCRIPTION = (
     "Until when members can cancel their bookings, if the cut-off of the slot is not earlier; null "
@@ -125,6 +129,7 @@ class CreateCampaignInput:
     mail_note: str | None = field(default=None, description=MAIL_NOTE_DESCRIPTION)
     reminder_minutes: int | None = field(default=None, description=REMINDER_DESCRIPTION)
     opening_mail_hours: int | None = field(default=None, description=OPENING_MAIL_DESCRIPTION)
+    leader_groups: list[str] = field(default_factory=list, description=LEADER_GROUPS_DESCRIPTION)
     allow_past: bool = field(
         default=False,
         description="Whether `closesAt` may be in the past, as in an import of an old term.",
@@ -150,6 +155,7 @@ class CreateCampaignInput:
             require_verified_email=self.require_verified_email,
             reminder_minutes=self.reminder_minutes,
             opening_mail_hours=self.opening_mail_hours,
+            leader_groups=tuple(self.leader_groups),
             allow_past=self.allow_past,
         )
 
@@ -193,6 +199,7 @@ class UpdateCampaignInput:
     mail_note: str | None = field(default=UNSET, description=MAIL_NOTE_DESCRIPTION)
     reminder_minutes: int | None = field(default=UNSET, description=REMINDER_DESCRIPTION)
     opening_mail_hours: int | None = field(default=UNSET, description=OPENING_MAIL_DESCRIPTION)
+    leader_groups: list[str] | None = field(default=UNSET, description=LEADER_GROUPS_DESCRIPTION)
     allow_past: bool = field(
         default=False,
         description="Whether a new `closesAt` may be in the past, which closes the campaign.",
@@ -202,6 +209,7 @@ class UpdateCampaignInput:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
         eligible_groups = to_required_change("eligibleGroups", self.eligible_groups)
         group_limits = to_required_change("groupLimits", self.group_limits)
+        leader_groups = to_required_change("leaderGroups", self.leader_groups)
         no_show_limit = to_change(self.no_show_limit)
         return campaign.CampaignPatch(
             name=to_required_change("name", self.name),
@@ -227,6 +235,9 @@ class UpdateCampaignInput:
             ),
             reminder_minutes=to_change(self.reminder_minutes),
             opening_mail_hours=to_change(self.opening_mail_hours),
+            leader_groups=leader_groups
+            if isinstance(leader_groups, Unchanged)
+            else tuple(leader_groups),
             allow_past=self.allow_past,
         )
 

@@ -107,6 +107,12 @@ class Campaign(Node):
         bool,
         "Whether users verify their e-mail address before they book.",
     )
+    leader_groups = attribute_field(
+        "_campaign.terms.leader_groups",
+        list[str],
+        "The groups whose users the leaders of slots can find and book. A name that ends in a star "
+        "is the beginning of names; empty if leaders book nobody.",
+    )
     reminder_minutes = attribute_field(
         "_campaign.terms.reminder_minutes",
         int | None,

@@ -8,6 +8,7 @@ from strawberry import argument, field
 
 from slotlock.auth import accounts, invitations
 from slotlock.auth.admin import groups_and_bans
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users import user
@@ -24,6 +25,7 @@ from slotlock.graphql.core.node import Node, selected_names
 from slotlock.graphql.core.outcomes import Result, register_type
 from slotlock.graphql.core.scalars import EmailAddress
 from slotlock.graphql.core.shared_types import similar_groups_of
+from slotlock.services.booking.permissions import find_bookable_users
 
 # What the reference to a user tells without reading the user.
 REFERENCE_FIELDS = frozenset({"id", "__typename"})
@@ -160,6 +162,13 @@ class User(Node):
         )
 
     @classmethod
+    def with_groups(cls, user: user.User, viewer: Caller) -> Self:
+        """Show a user to somebody who leads one of their slots."""
+        shown = cls.from_domain(user, viewer)
+        shown.groups = list(user.groups)
+        return shown
+
+    @classmethod
     def for_reference(cls, user_id: UserId) -> Self:
         """Show a user of whom only the id is selected. The other attributes are missing."""
         reference = cls.__new__(cls)
@@ -225,11 +234,10 @@ async def load_referenced_user(
     """Load a user to whom stored data refers, and who therefore exists, unless the id is enough."""
     if selected_names(info) <= REFERENCE_FIELDS:
         return User.for_reference(user_id)
-    shown = await load_user(info, user_id)
-    if shown is not None and shows_groups:
-        found = await info.context.loaders.user(user_id)
-        shown.groups = list(found.groups) if found else None
-    return shown
+    if not shows_groups:
+        return await load_user(info, user_id)
+    found = await info.context.loaders.user(user_id)
+    return User.with_groups(found, info.context.caller) if found else None
 
 
 @strawberry.type(description="A group that users have, such as a class.")
@@ -241,6 +249,7 @@ class UserGroup:
 
 
 USERS = ListCursors("users", BY_NAME, lambda found: found.sort_name)
+BOOKABLE_USERS = ListCursors("bookableUsers", BY_NAME, lambda found: found.sort_name)
 USER_GROUPS = ListCursors("userGroups", BY_NAME, lambda found: found.name)
 MAX_SEARCH_LENGTH = 200
 
@@ -339,6 +348,34 @@ class UserQueries:
         )
         return UserConnection.of_page(
             page, lambda found: User.from_domain(found, organizer), USERS, after
+        )
+
+    @field(
+        description="The users whom the caller may book in a slot that they lead, by family name "
+        "and name, each with their groups: those of the `leaderGroups` of its campaign. Only "
+        "leaders of the slot can read them; an organizer books everyone."
+    )
+    async def bookable_users(
+        self,
+        info: Info,
+        slot_id: Annotated[strawberry.ID, argument(description="The slot that the caller leads.")],
+        text: Annotated[
+            str | None, argument(description="Words or parts of words that all occur in the name.")
+        ] = None,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> UserConnection:
+        parsed_id, wanted = ids.parse_slot_id(slot_id), UserFilter(text=text).to_domain()
+        leader = await info.context.require_leader(parsed_id)
+        page = await find_bookable_users(
+            info.context.services,
+            leader,
+            parsed_id or SlotId(""),
+            wanted.text,
+            *page_start(BOOKABLE_USERS, first, after),
+        )
+        return UserConnection.of_page(
+            page, lambda found: User.with_groups(found, leader), BOOKABLE_USERS, after
         )
 
     @field(description="The groups that users have, by name. Organizers only.")

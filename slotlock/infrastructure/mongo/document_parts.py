@@ -50,6 +50,7 @@ TERMS_FIELDS = (
     *("id", "version", "published", "opensAt", "closesAt", "eligibleGroups"),
     *("maxBookings", "forbidOverlap", "groupLimits", "cancelUntil", "admission"),
     *("noShowLimit", "requireVerifiedEmail", "reminderMinutes", "openingMailHours"),
+    "leaderGroups",
 )
 
 
@@ -137,6 +138,7 @@ def to_terms(document: Document) -> CampaignTerms:
         require_verified_email="requireVerifiedEmail" in document,
         reminder_minutes=document.get("reminderMinutes"),
         opening_mail_hours=document.get("openingMailHours"),
+        leader_groups=tuple(document.get("leaderGroups", ())),
         stored=document,
     )
 
@@ -165,6 +167,8 @@ def terms_to_document(terms: CampaignTerms) -> Document:
         document["reminderMinutes"] = terms.reminder_minutes
     if terms.opening_mail_hours is not None:
         document["openingMailHours"] = terms.opening_mail_hours
+    if terms.leader_groups:
+        document["leaderGroups"] = list(terms.leader_groups)
     return document
 
 

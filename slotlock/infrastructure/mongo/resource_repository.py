@@ -125,14 +125,14 @@ class ResourceRepository:
     @limited
     async def find_led_slots(
         self, leader: UserId, slot_ids: Collection[SlotId], ends_after: datetime
-    ) -> frozenset[SlotId]:
+    ) -> dict[SlotId, tuple[str, ...]]:
         """Return those of these slots that a user leads and that end after a time.
 
-        They are published, as their campaigns are.
+        They are published, as their campaigns are. Each has the groups that leaders book.
         """
         names = await self._find_led(leader)
         if not names:
-            return frozenset()
+            return {}
         query = {
             "_id": {"$in": list(map(ObjectId, slot_ids))},
             "resource": {"$in": names},
@@ -140,8 +140,11 @@ class ResourceRepository:
             "campaign.published": {"$ne": False},
             "end": {"$gt": ends_after},
         }
-        found = self._slots.find(query, {"_id": 1}, hint="_id_")
-        return frozenset([SlotId(str(slot["_id"])) async for slot in found])
+        found = self._slots.find(query, {"campaign.leaderGroups": 1}, hint="_id_")
+        return {
+            SlotId(str(slot["_id"])): tuple((slot.get("campaign") or {}).get("leaderGroups", ()))
+            async for slot in found
+        }
 
     async def _find_led(self, leader: UserId) -> list[str]:
         found = self._resources.find({"leader": ObjectId(leader)}, {"_id": 1})

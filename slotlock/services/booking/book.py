@@ -3,7 +3,7 @@
 `book_series` books the slots of a series with a command of this module.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
@@ -36,7 +36,11 @@ from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.request_deadline import WaitDeadline
 from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
 from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
-from slotlock.services.booking.permissions import Claim, check_booking_permissions
+from slotlock.services.booking.permissions import (
+    BookingPermissions,
+    Claim,
+    check_booking_permissions,
+)
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
@@ -108,6 +112,11 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         """The slot of each claim, and the user that the place is for."""
         return ((self.slot_id, self.request.user_id),)
 
+    def permitted(self, by: BookingPermissions) -> Self:
+        """Return the command with what permits it."""
+        request = by.permit(self.slot_id, self.request)
+        return replace(self, request=request, team_versions=by.team_versions)
+
     def not_permitted(self, refusals: Mapping[Claim, OnBehalfRefusal]) -> OnBehalfRefusal:
         """Return the outcome if the caller may not book for the user."""
         return refusals[self.slot_id, self.request.user_id]
@@ -117,6 +126,11 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         if slot is None:
             return refuse(SlotNotFound(self.slot_id))
         return book(slot, state.users, self.request, now)
+
+
+def permitted_claims(claims: Iterable[SlotClaim], by: BookingPermissions) -> tuple[SlotClaim, ...]:
+    """Return claims with what permits each of them."""
+    return tuple(replace(each, request=by.permit(each.slot_id, each.request)) for each in claims)
 
 
 @value_object
@@ -142,6 +156,11 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
     @property
     def user_ids(self) -> tuple[UserId, ...]:
         return (*{user_id for _, user_id in self.named_claims}, self.caller.user_id)
+
+    def permitted(self, by: BookingPermissions) -> Self:
+        """Return the command with what permits it."""
+        claims = permitted_claims(self.claims, by)
+        return replace(self, claims=claims, team_versions=by.team_versions)
 
     def not_permitted(self, refusals: Mapping[Claim, OnBehalfRefusal]) -> BookAllOutcome:
         """Return the outcome if the caller may not book for one of the users."""
@@ -180,6 +199,11 @@ class BookSeriesCommand(SlotCommand[BookSeriesOutcome]):
     def named_claims(self) -> tuple[Claim, ...]:
         """The slot of each claim, and the user that the place is for."""
         return tuple((claim.slot_id, self.user_id) for claim in self.claims)
+
+    def permitted(self, by: BookingPermissions) -> Self:
+        """Return the command with what permits it."""
+        claims = permitted_claims(self.claims, by)
+        return replace(self, claims=claims, team_versions=by.team_versions)
 
     def not_permitted(self, refusals: Mapping[Claim, OnBehalfRefusal]) -> BookSeriesOutcome:
         """Return the outcome if the caller may not book for the user."""
@@ -271,9 +295,7 @@ async def _execute_for_others(
         )
         if permissions.refusals:
             return CommandResult(command.not_permitted(permissions.refusals))
-        attempt = command
-        if permissions.team_versions:
-            attempt = replace(command, team_versions=permissions.team_versions)
+        attempt = command.permitted(permissions)
         result = await execute(services, attempt, deadline.remaining_s)
         if not (permissions.team_versions and isinstance(result.outcome, Locked)):
             break

@@ -1,7 +1,9 @@
 """Changes of one existing booking by the rules of the domain, such as `cancel` or `check_in`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import ParamSpec, TypeVar, cast
 
 from prometheus_client import Counter
@@ -22,6 +24,7 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import WaitDeadline
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
@@ -76,23 +79,35 @@ async def change_booking(
     sent = {name: value for name, value in sorted(arguments.items()) if value is not None}
     key = IdempotencyKey.for_change(request, rule.name, *([sent] if sent else ()))
     deadline = WaitDeadline.after(request.wait_s)
-    command = BookingChangeCommand(
-        request,
-        lambda slot, users, now: rule.decide(slot, users, request, now, *args, **arguments),
-        key,
-    )
 
-    async def change() -> CommandResult[object]:
+    async def change(request: BookingChangeRequest) -> CommandResult[object]:
+        command = BookingChangeCommand(
+            request,
+            lambda slot, users, now: rule.decide(slot, users, request, now, *args, **arguments),
+            key,
+        )
         changed = await execute(services, command, deadline.remaining_s)
-        if isinstance(changed.outcome, BookingNotFound):
-            return await _ended_result(services, rule, request) or changed
-        return changed
+        if not isinstance(changed.outcome, BookingNotFound):
+            return changed
+        if related := await with_relations(services, request):
+            return await change(related)
+        return await _ended_result(services, rule, request) or changed
 
-    result = await execute_once(services, key, request.slot_id, deadline, change)
+    result = await execute_once(services, key, request.slot_id, deadline, partial(change, request))
     if not isinstance(result.outcome, rule.outcomes):
         raise UnexpectedOutcomeError(result.outcome)
     BOOKING_ACTIONS_TOTAL.labels(rule.name, type(result.outcome).__name__).inc()
     return CommandResult(cast("Outcome", result.outcome), result.slots)
+
+
+async def with_relations(
+    services: Services, request: BookingChangeRequest
+) -> BookingChangeRequest | None:
+    """Return the request of a caller who leads the slot; None if that is known, or not so."""
+    if request.caller.is_organizer or request.caller.leads:
+        return None
+    caller = await with_led_slots(services, request.caller, [request.slot_id])
+    return replace(request, caller=caller) if caller.leads else None
 
 
 async def _ended_result(

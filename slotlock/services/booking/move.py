@@ -4,7 +4,7 @@ from datetime import datetime
 from functools import partial
 from typing import ClassVar
 
-from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.booking import Booking, BookingId, MadeAs, SlotId
 from slotlock.domain.booking.booking_outcomes import MoveOutcome
 from slotlock.domain.booking.booking_refusals import BookingNotFound, SlotNotFound
 from slotlock.domain.booking.decision import (
@@ -22,7 +22,12 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import WaitDeadline
-from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL, find_ended
+from slotlock.services.booking.booking_changes import (
+    BOOKING_ACTIONS_TOTAL,
+    find_ended,
+    with_relations,
+)
+from slotlock.services.booking.permissions import check_booking_permissions
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
@@ -84,9 +89,18 @@ async def _move(
     deadline: WaitDeadline,
 ) -> CommandResult[MoveOutcome]:
     booking = await _find_live(services, request)
+    if booking is None and (related := await with_relations(services, request)):
+        request, booking = related, await _find_live(services, related)
     if booking is None:
         return await _missing(services, request)
     caller, user_id = request.caller, booking.user_id
+    made_as = booking.made_as if booking.made_by == caller.user_id else None
+    if made_as is MadeAs.LEADER and not caller.is_organizer:
+        claim = (target_slot_id, user_id)
+        permissions = await check_booking_permissions(services, caller, [claim])
+        if claim in permissions.refusals:  # such as a slot of somebody else
+            return CommandResult(SlotNotFound(target_slot_id))
+        made_as = permissions.made_as.get(claim)
     as_organizer = caller.is_organizer and user_id != caller.user_id
     new_booking = BookingRequest(
         user_id,
@@ -94,7 +108,7 @@ async def _move(
         caller.user_id,
         as_organizer=as_organizer,
         admission=SlotAdmission.DRAW if caller.is_organizer else SlotAdmission.ANY,
-        made_as=booking.made_as if booking.made_by == caller.user_id else None,
+        made_as=made_as,
     )
     command = MoveBooking(request, target_slot_id, new_booking, key)
     result = await execute(services, command, deadline.remaining_s)

@@ -55,6 +55,7 @@ async def test_a_new_campaign_has_its_input_and_times_in_utc(organizer: BookingC
         "noShowLimit": None,
         "reminderMinutes": None,
         "openingMailHours": None,
+        "leaderGroups": [],
         "version": 1,
     }
     del created["__typename"]
@@ -101,6 +102,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("reminderMinutes", None),
     ("openingMailHours", 336),
     ("openingMailHours", None),
+    ("leaderGroups", ["5a", "6*"]),
 ]
 
 
@@ -173,6 +175,7 @@ INVALID_VALUES: list[tuple[str, Any]] = [
     ("reminderMinutes", 20_161),
     ("openingMailHours", -1),
     ("openingMailHours", 337),
+    ("leaderGroups", ["5a,5b"]),
 ]
 
 

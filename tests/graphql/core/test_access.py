@@ -30,7 +30,8 @@ PUBLIC = {
 }  # fmt: skip
 PUBLIC_SUBSCRIPTIONS = {"slotAvailability", "campaignAvailability", "campaignChanges"}
 FOR_ORGANIZERS = {
-    "users", "userGroups", "slotRoster", "slotHistory", "resources", "resource", "freeBusy",
+    "users", "userGroups", "bookableUsers",
+    "slotRoster", "slotHistory", "resources", "resource", "freeBusy",
     "campaignStatistics", "campaignReadiness", "unplaced", "auditLog", "slotWaitlist", "outbox",
     "mailPreviews", "undeliverableAddresses", "retryFailedOutboxEntries", "retryOutboxEntry",
     "checkIn", "undoCheckIn",

@@ -20,7 +20,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.exports import set_name_and_groups
 from tests.support.scenarios.led_course import LedCourse, led_course
 
-MAX_DEPTH = 4
+MAX_DEPTH = 3
 PUPILS = ("self", "member")
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import AppProcess
@@ -21,8 +19,14 @@ from tests.support.clients.booking_client import (
     UPDATE_SLOT,
     BookingClient,
 )
-from tests.support.clients.client import SLOT_ROSTER, Json
-from tests.support.scenarios.led_course import CREATE_LED, KINDS, LedCourse, led_course
+from tests.support.clients.client import SLOT_ROSTER, Json, open_websocket
+from tests.support.scenarios.led_course import (
+    CREATE_LED,
+    KINDS,
+    LedCourse,
+    change_document,
+    led_course,
+)
 
 # Everything of a booking and its user that not everybody sees.
 ROSTER = """query($slot: ID!) { slotRoster(slotId: $slot) { nodes {
@@ -100,13 +104,6 @@ async def is_granted(client: BookingClient, document: str, variables: Json) -> b
     (found,) = result["data"].values()
     code = found.get("code") if isinstance(found, dict) else found
     return found is not None and code not in ("NOT_TEAMMATE", "BOOKING_NOT_FOUND")
-
-
-def change_document(app: AppProcess, collection: str, global_id: str, **fields: object) -> None:
-    """Set fields of a stored document."""
-    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        stored = mongo.get_default_database()[collection]
-        stored.update_one({"_id": ObjectId(global_id[-24:])}, {"$set": fields})
 
 
 async def granted(course: LedCourse, *rights: str) -> dict[str, set[str]]:
@@ -224,6 +221,30 @@ async def test_a_leader_finds_their_courses_until_ninety_days_after_the_end(
         assert [each["id"] for each in (await leader.execute(LED))["nodes"]] == found
         assert await is_granted(leader, SLOT_ROSTER, {"slot": course.slot_id}) is bool(found)
         assert (await leader.execute(LED, past=False))["nodes"] == []
+
+
+@pytest.mark.parametrize("hidden", [{"status": "draft"}, {"campaign.published": False}])
+async def test_nobody_leads_what_is_not_published(
+    app: AppProcess, http: httpx.AsyncClient, hidden: dict[str, object]
+) -> None:
+    course = await led_course(app, http)
+    roster, leader = (SLOT_ROSTER, {"slot": course.slot_id}), course.clients["leader"]
+    assert await is_granted(leader, *roster)
+    change_document(app, "slots", course.slot_id, **hidden)
+    assert not await is_granted(leader, *roster)
+
+
+async def test_on_a_socket_each_operation_reads_anew_what_its_caller_leads(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    course = await led_course(app, http)
+    async with open_websocket(app, course.clients["leader"].token) as opened:
+        await opened.subscribe("1", SLOT_ROSTER, slot=course.slot_id)
+        assert len((await opened.next_result())["nodes"]) == 1
+        assert (await opened.receive())["type"] == "complete"
+        await course.set_leader("other")
+        await opened.subscribe("2", SLOT_ROSTER, slot=course.slot_id)
+        assert "FORBIDDEN" in str(await opened.receive())
 
 
 async def test_only_a_vouched_user_leads_and_only_what_is_staff(

@@ -10,7 +10,7 @@ from tests.support.polling import poll_until
 CAMPAIGN_FRAGMENT = """fragment C on Campaign {
   id name published state opensAt closesAt eligibleGroups maxBookings forbidOverlap
   groupLimits { group limit } cancelUntil admission noShowLimit { count days } version
-  reminderMinutes openingMailHours
+  reminderMinutes openingMailHours leaderGroups
 }"""
 CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{ createCampaign(input: $input) {{
   __typename ...C ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field message }} }}

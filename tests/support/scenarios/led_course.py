@@ -1,9 +1,12 @@
 """A course with a leader, and everybody who may want something of it."""
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from bson import ObjectId
+from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
@@ -37,7 +40,14 @@ class LedCourse:
     other_slot_id: str
     other_booking_id: str
     resource_id: str
+    resource: str
+    other_resource: str
     user_ids: dict[str, str]
+
+    @property
+    def tag(self) -> str:
+        """A text that is no part of what belongs to another course."""
+        return self.resource[-8:]
 
     async def set_leader(self, kind: str | None) -> Json:
         """Give the course to somebody, or to nobody."""
@@ -54,19 +64,34 @@ async def led_course(app: AppProcess, http: httpx.AsyncClient, name: str = "Berg
     user_ids = {kind: await client.fetch_user_id() for kind, client in clients.items()}
     await clients["self"].create_team_with(clients["teammate"])
 
-    async def add_course(leader: str, first: str) -> tuple[str, str, str]:
-        resource_name = f"{name} {user_ids[leader][-8:]}"
+    async def add_course(leader: str, first: str) -> tuple[str, str, str, str]:
+        resource_name = f"{name} {secrets.token_hex(4)}"
         made = await organizer.execute(CREATE_LED, name=resource_name, leader=user_ids[leader])
         times: dict[str, Any] = {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
         slot_id = await organizer.add_slot(resource=resource_name, **times)
         booked = await clients[first].book_slot(slot_id)
-        return made["id"], slot_id, booked["booking"]["id"]
+        return resource_name, made["id"], slot_id, booked["booking"]["id"]
 
-    resource_id, slot_id, booking_id = await add_course("former", "self")
-    _, other_slot_id, other_booking_id = await add_course("other", "self")
+    resource, resource_id, slot_id, booking_id = await add_course("former", "self")
+    other_resource, _, other_slot_id, other_booking_id = await add_course("other", "self")
     assert (await clients["member"].join(slot_id))["__typename"] == "WaitlistJoined"
     course = LedCourse(
-        clients, slot_id, booking_id, other_slot_id, other_booking_id, resource_id, user_ids
+        clients,
+        slot_id,
+        booking_id,
+        other_slot_id,
+        other_booking_id,
+        resource_id,
+        resource,
+        other_resource,
+        user_ids,
     )
     assert (await course.set_leader("leader"))["leader"] == {"id": user_ids["leader"]}
     return course
+
+
+def change_document(app: AppProcess, collection: str, global_id: str, **fields: object) -> None:
+    """Set fields of a stored document."""
+    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
+        stored = mongo.get_default_database()[collection]
+        stored.update_one({"_id": ObjectId(global_id[-24:])}, {"$set": fields})

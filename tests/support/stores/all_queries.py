@@ -361,6 +361,8 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     assert await repositories.resources.update(led, ADA, now)
     assert await repositories.resources.find_led(ADA) == ["Room 6"]
     assert await repositories.resources.find_led_slots(ADA, [added[0].id], now)
+    bookable = UserFilter("ada", banned=False, group_patterns=("5a", "6*"))
+    await repositories.users.page(bookable, 10, None)
     led_by_ada = SlotFilter(led_by=ADA, led_resources=("Room 6",), include_past=True)
     await slots.page(led_by_ada, SlotOrder.START_ASC, 10, None, now, NOTHING, ADA)
     await repositories.resources.remove_leader(ADA)

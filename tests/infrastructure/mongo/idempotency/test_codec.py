@@ -119,6 +119,7 @@ def slot(slot_id: SlotId) -> Slot:
             require_verified_email=True,
             reminder_minutes=60,
             opening_mail_hours=24,
+            leader_groups=("5*",),
         ),
         group_limits=(GroupLimit("class:5a", 1),),
         meetings=(Meeting(NOW, NOW + timedelta(hours=2)),),
