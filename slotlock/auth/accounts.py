@@ -15,7 +15,7 @@ from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED, MailKind,
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.declare import RETRY_AFTER_MS, outcome, refusal, shown
 from slotlock.domain.shared.text import normalize_line
-from slotlock.domain.shared.unchanged import Unchanged
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.email_addresses import (
     INVALID_EMAIL,
@@ -32,7 +32,9 @@ from slotlock.domain.users.user import (
     Role,
     User,
     normalize_locale,
+    normalize_phone,
     validate_locale,
+    validate_phone,
     validate_user_name,
 )
 from slotlock.infrastructure.fair_scheduler import SchedulerFullError
@@ -388,11 +390,20 @@ UpdateMeOutcome = User | InvalidInput | UserNotFound
 
 
 async def set_preferences(
-    auth: Auth, caller: Caller, tag: str | Unchanged | None, wants: Mapping[MailTopic, bool]
+    auth: Auth,
+    caller: Caller,
+    tag: str | Unchanged | None,
+    wants: Mapping[MailTopic, bool],
+    number: str | Unchanged | None = UNCHANGED,
 ) -> UpdateMeOutcome:
-    """Set the language of the caller, or remove it, and which mails the caller wants."""
+    """Set or remove the language and the telephone of the caller, and which mails they want."""
     locale = normalize_locale(tag) if isinstance(tag, str) else tag
-    if isinstance(locale, str) and (problem := validate_locale(locale)):
-        return InvalidInput((FieldProblem("locale", problem),))
-    user = await auth.repositories.users.set_preferences(caller.user_id, locale, wants)
+    phone = normalize_phone(number) if isinstance(number, str) else number
+    problems = {
+        "locale": validate_locale(locale) if isinstance(locale, str) else None,
+        "phone": validate_phone(phone) if isinstance(phone, str) else None,
+    }
+    if found := FieldProblem.all_of(problems):
+        return InvalidInput(found)
+    user = await auth.repositories.users.set_preferences(caller.user_id, locale, wants, phone)
     return user or UserNotFound(caller.user_id)  # erased meanwhile

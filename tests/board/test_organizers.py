@@ -179,7 +179,7 @@ async def test_a_workbook_is_checked_before_it_is_imported(board: Board) -> None
 
     async def choose(*rows: tuple[str | int | None, ...]) -> None:
         workbook, file = openpyxl.Workbook(), BytesIO()
-        for row in (("Name", "Vorname", "E-Mail", "Klasse", "Telefon"), *rows):
+        for row in (("Name", "Vorname", "E-Mail", "Klasse", "Schulweg"), *rows):
             workbook.worksheets[0].append(row)
         workbook.save(file)
         content = FilePayload(name="pupils.xlsx", mimeType="", buffer=file.getvalue())
@@ -189,7 +189,7 @@ async def test_a_workbook_is_checked_before_it_is_imported(board: Board) -> None
     await choose(("Müller", 'Än"ne', email, 7, 1), ("陈", "思远", "no address", None, 1))
     await shown(page, "Line 3").wait_for()
     await choose(("Müller", 'Än"ne', email, 7, 1))
-    await shown(page, "These columns are not known and were ignored: Telefon.").wait_for()
+    await shown(page, "These columns are not known and were ignored: Schulweg.").wait_for()
     await page.get_by_role("button", name="Import 1 person").click()
     await page.locator(".notice", has_text="pupils.xlsx is imported.").wait_for()
     found = await board.organizer.execute(

@@ -286,6 +286,7 @@ def test_no_file_of_texts_has_a_key_twice() -> None:
 def test_every_problem_of_an_imported_file_has_a_text_with_its_values() -> None:
     values = {"TOO_MANY_USERS": {"maximum"}, "WRONG_CELL_COUNT": {"cells", "expected"}}
     values |= {"INVALID_NAME": {"maximum"}, "INVALID_GROUPS": {"maximum", "length"}}
+    values |= {"INVALID_PHONE": {"maximum"}}
     values |= {"SAME_USER": {"line"}}
     expected: dict[str, set[str]] = {
         code: values.get(code, set()) for code in (*TableProblem, *ImportProblem)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from slotlock.domain.booking.booking import Attendance, Booking
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.reports.export_formats import ExportLanguage
-from slotlock.domain.reports.roster import PlaceCounts, RosterRow
+from slotlock.domain.reports.roster import PlaceCounts, RosterRow, RosterUser
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.schedule_texts import format_periods, format_schedule, zone_text
 from slotlock.domain.schedule.zones import to_local_time
@@ -153,7 +153,8 @@ ALL_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("start", "Start (local)", 17, lambda row: row.slot.start),
 )
 # Of the lists by user and by resource.
-USER_COLUMNS: Columns = (*ALL_COLUMNS[:3], _EMAIL, _GROUPS)
+_PHONE = RosterColumn[RosterUser]("phone", "Telephone", 18, lambda user: user.phone)
+USER_COLUMNS: Columns = (*ALL_COLUMNS[:3], _EMAIL, _GROUPS, _PHONE)
 PLACE_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     ALL_COLUMNS[-1],
     RosterColumn("end", "End (local)", 17, lambda row: row.slot.end),

@@ -15,7 +15,6 @@ import typst
 from slotlock.api.exports.columns import (
     PLACE_SHEET_COLUMNS,
     SIGN_IN_COLUMNS,
-    RosterColumn,
     TooManyRowsError,
     meeting_columns,
 )
@@ -106,6 +105,7 @@ class SignInSheets:
         missing = without_glyph(characters | printed, fonts)
         if missing & printed:
             self._language, texts = DEFAULT_LANGUAGE, SHEET_TEXTS[DEFAULT_LANGUAGE]
+            titles = [each.title for each in self._columns]
         self.has_missing_glyphs = bool(missing & characters)
         template = resources.files("slotlock.api.exports").joinpath("sign_in_sheet.typ")
         data = {
@@ -113,8 +113,12 @@ class SignInSheets:
             "texts": asdict(texts),
             "signed": self._columns is SIGN_IN_COLUMNS,
             "columns": [
-                {"title": self._title(each), "width": each.width, "size": TEXT_SIZES[each.name]}
-                for each in self._columns
+                {
+                    "title": getattr(texts, each.name, title),
+                    "width": each.width,
+                    "size": TEXT_SIZES[each.name],
+                }
+                for each, title in zip(self._columns, titles, strict=True)
             ],
             "slots": [sheet.to_json(self._language, missing) for sheet in self._sheets],
         }
@@ -127,10 +131,6 @@ class SignInSheets:
         )
         self._target.write(pdf)
         self._target.flush()
-
-    def _title(self, column: RosterColumn[RosterRow]) -> str:
-        of_sheet = asdict(SHEET_TEXTS[self._language])
-        return str(of_sheet.get(column.name) or title_of(column, ExportLanguage(self._language)))
 
 
 class ResourceSheets(SignInSheets):

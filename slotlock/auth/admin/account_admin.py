@@ -28,6 +28,7 @@ from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED
 from slotlock.domain.shared.declare import outcome, shown
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
@@ -47,7 +48,15 @@ from slotlock.domain.users.email_addresses import (
     normalize_username,
 )
 from slotlock.domain.users.groups import clean_groups, validate_groups
-from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
+from slotlock.domain.users.user import (
+    Caller,
+    Role,
+    User,
+    UserId,
+    normalize_phone,
+    validate_phone,
+    validate_user_name,
+)
 from slotlock.infrastructure.mongo.users.account_admin_writer import InvitedUser, LoginNameTaken
 from slotlock.infrastructure.mongo.users.privacy import Erasure
 
@@ -163,17 +172,20 @@ async def update_user(
     name: str | None,
     email: str | None,
     username: str | None = None,
+    number: str | Unchanged | None = UNCHANGED,
 ) -> UpdateUserOutcome:
-    """Change the name or the login name of an account; None leaves a field unchanged.
+    """Change the name, the login name or the telephone; None leaves a name unchanged.
 
     Only admins change the login name of an account whose user has signed in. Their own needs the
     password (`change_email`), if a mail to the new one would lead in: a stolen session must not.
     """
     new_name = None if name is None else normalize_line(name)
+    phone = normalize_phone(number) if isinstance(number, str) else number
     new_login_name, login_problems = _parse_login_name(email, username)
     problems = {
         "name": None if new_name is None else validate_user_name(new_name),
         **login_problems,
+        "phone": validate_phone(phone) if isinstance(phone, str) else None,
     }
     if found := FieldProblem.all_of(problems):
         return InvalidInput(found)
@@ -195,6 +207,7 @@ async def update_user(
             user,
             name_after,
             login_name_after,
+            new_or_current(phone, user.phone),
             caller.user_id,
             auth.now(),
             email_changed_mails(auth, user, login_name_after),

@@ -62,7 +62,10 @@ USER_FIELDS = {
     "banned": "banned",
     "banReason": "ban_reason",
     "selfRegistered": "self_registered",
+    "phone": "phone",
 }
+# A note says that they changed, and not the values.
+UNNOTED_VALUES = {"phone"}
 # What an import changes; a claim takes the password from an account.
 IMPORTED_USER_FIELDS = {**USER_FIELDS, "hasPassword": "has_password"}
 
@@ -275,7 +278,8 @@ def field_edits(
         old_text = _to_text(getattr(before, attribute)) if before is not None else None
         new_text = _to_text(getattr(after, attribute)) if after is not None else None
         if old_text != new_text:
-            yield FieldEdit(name, old_text, new_text, user_id)
+            values = (None, None) if name in UNNOTED_VALUES else (old_text, new_text)
+            yield FieldEdit(name, *values, user_id)
 
 
 def _to_text(value: object) -> str | None:

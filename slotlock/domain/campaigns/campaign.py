@@ -47,6 +47,7 @@ class Campaign:
 
     `description` is set only in a new campaign, and in an edit that gives it and what was before.
     Nothing else loads it. `mail_note` stands in each mail about a place that its user keeps.
+    `published_at` is None while it is hidden, and if an earlier version published it.
     """
 
     id: CampaignId
@@ -54,6 +55,7 @@ class Campaign:
     terms: CampaignTerms
     description: str | Unchanged | None = field(default=UNCHANGED, compare=False, repr=False)
     mail_note: str | None = None
+    published_at: datetime | None = None
 
 
 @value_object
@@ -182,6 +184,7 @@ def create_campaign(
         _normalize_terms(terms),
         draft.description,
         _normalize_lines(draft.mail_note),
+        now if draft.published else None,
     )
     if terms.admission is SlotAdmission.DRAW:
         return DRAW_OWNS_ADMISSION
@@ -197,7 +200,10 @@ def edit_campaign(
     terms = _normalize_terms(changes.apply_to(campaign.terms))
     mail_note = _normalize_lines(new_or_current(changes.mail_note, campaign.mail_note))
     description = UNCHANGED if changes.description == campaign.description else changes.description
-    edited = Campaign(campaign.id, name, terms, description, mail_note)
+    published_at = campaign.published_at
+    if terms.published is not campaign.terms.published:
+        published_at = now if terms.published else None
+    edited = Campaign(campaign.id, name, terms, description, mail_note, published_at)
     if description is UNCHANGED and edited == campaign:
         return CampaignSaved(campaign)
     admissions = campaign.terms.admission, terms.admission

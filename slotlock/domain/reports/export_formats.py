@@ -1,7 +1,5 @@
 """The formats, groupings and languages of exported rosters, and the separators of their cells."""
 
-from collections.abc import Collection
-
 from slotlock.domain.shared.described_enum import DescribedEnum
 
 
@@ -26,30 +24,19 @@ class ExportGrouping(DescribedEnum):
         "user",
         "One sheet with a row for each user and a column for each of their courses, as `XLSX`. "
         "Up to 20,000 users who may book and have no place have a row, too.",
-        {ExportFormat.XLSX},
     )
-    GROUP = "group", "The same, with a sheet for each group, as `XLSX`.", {ExportFormat.XLSX}
+    GROUP = "group", "The same, with a sheet for each group, as `XLSX`."
     RESOURCE = (
         "resource",
         "A sheet for each resource, with a row for each place by time, as `XLSX` or `PDF`.",
-        {ExportFormat.XLSX, ExportFormat.PDF},
     )
-
-    def __init__(
-        self,
-        value: str,
-        _description: str = "",
-        formats: Collection[ExportFormat] = frozenset(ExportFormat),
-    ) -> None:
-        self._formats = formats
-        self._of_slots = value == "slot"
 
     def problem_with(self, file_format: ExportFormat, *, is_campaign: bool) -> str | None:
         """Return why there is no such export of a slot or a campaign; None if there is one."""
-        if file_format in self._formats and (is_campaign or self._of_slots):
+        formats = ["XLSX", "PDF"] if self is ExportGrouping.RESOURCE else ["XLSX"]
+        if self is ExportGrouping.SLOT or (is_campaign and file_format.name in formats):
             return None
-        formats = ", ".join(sorted(each.name for each in self._formats))
-        return f"{self.name} is for campaigns, as {formats}."
+        return f"{self.name} is for campaigns, as {' or '.join(formats)}."
 
 
 class ExportLanguage(DescribedEnum):

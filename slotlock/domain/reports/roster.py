@@ -23,12 +23,13 @@ from slotlock.domain.users.user import UserId, list_name, split_name
 
 @value_object
 class RosterUser:
-    """The fields of a user that a roster shows."""
+    """The fields of a user that a roster shows; only lists of users have the telephone."""
 
     name: str
     login_name: str
     groups: tuple[str, ...] = ()
     family_name: str | None = None
+    phone: str | None = None
 
     @property
     def split_name(self) -> tuple[str, str]:

@@ -42,6 +42,10 @@ class ProblemCode(Enum):
         "The password must not contain the name, the email address or the user name, or 'slotlock'."
     )
     INVALID_LANGUAGE = "This is not a language tag such as de or en-GB."
+    INVALID_PHONE = (
+        "A telephone number has digits, spaces and + ( ) / . - only: at least 3 digits and at most "
+        "{maximum} characters."
+    )
     USER_IS_BANNED = "The user is banned."
     HAS_PASSWORD = "The user has a password already."
     SIGNS_IN_AT_PROVIDER = "The user signs in at a provider."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from slotlock.domain.shared.tables.headers import columns_by_header, fold_header
 
-EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT = COLUMNS = (
+EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT, PHONE = COLUMNS = (
     "email",
     "username",
     "name",
@@ -15,6 +15,7 @@ EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT = COLUMNS = (
     "last_name",
     "groups",
     "subject",
+    "phone",
 )
 
 # English, German, French, Spanish, Chinese (simplified and traditional).
@@ -67,6 +68,14 @@ _SPELLINGS = {
     # In other languages, a column of this name has courses.
     SUBJECT: """
         subject, sub, subject id, subject identifier
+    """,
+    PHONE: """
+        phone, phone number, telephone, telephone number, mobile, mobile phone, mobile number, cell
+        Telefon, Telefonnummer, Tel, Tel., Handy, Handynummer, Mobil, Mobiltelefon, Mobilnummer
+        téléphone, numéro de téléphone, portable, téléphone portable
+        teléfono, número de teléfono, móvil, celular, teléfono móvil
+        电话, 电话号码, 手机, 手机号, 手机号码, 联系电话, 联系方式
+        電話, 電話號碼, 手機, 手機號碼, 聯絡電話, 聯絡方式
     """,
 }
 

@@ -30,12 +30,19 @@ from slotlock.domain.users.import_columns import (
     GROUPS,
     LAST_NAME,
     NAME,
+    PHONE,
     SUBJECT,
     USERNAME,
     columns_of,
 )
 from slotlock.domain.users.import_problems import ImportProblem
-from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, validate_user_name
+from slotlock.domain.users.user import (
+    MAX_PHONE_LENGTH,
+    MAX_USER_NAME_LENGTH,
+    normalize_phone,
+    validate_phone,
+    validate_user_name,
+)
 
 # As many as fit into one transaction, which has 5 s in MongoDB.
 MAX_IMPORTED_USERS = 10_000
@@ -55,7 +62,8 @@ TWO_LOGIN_NAMES = (
 class UserRow:
     """One user in the file; a field is None if the file has no such column.
 
-    `subject` is also None for an empty cell. Its `identity` needs the providers of the server.
+    `subject` and `phone` are also None for an empty cell. Its `identity` needs the providers of the
+    server.
     """
 
     line: int
@@ -65,6 +73,7 @@ class UserRow:
     subject: str | None = None
     identity: Identity | None = None
     family_name: str | None = None
+    phone: str | None = None
 
     @property
     def email(self) -> str | None:
@@ -93,7 +102,7 @@ class UserFile:
 def parse_user_file(body: bytes) -> UserFile | InvalidFile:
     """Return the rows of the file, or its problems."""
     problems = ProblemCollector()
-    table = read_table(body, columns_of, problems, repeatable=[GROUPS])
+    table = read_table(body, columns_of, problems, repeatable=[GROUPS, PHONE])
     if table is not None:
         _check_header(table, problems)
     if table is None or problems.count:
@@ -153,7 +162,9 @@ class _RowParser:
         family_name = None
         if NAME not in cells_by_column:
             family_name = one_line(cells_by_column.get(LAST_NAME, "")) or None
-        self.rows.append(UserRow(line, login_name, name, groups, subject, None, family_name))
+        phone = self._parse_phone(line, cells)
+        row = UserRow(line, login_name, name, groups, subject, None, family_name, phone)
+        self.rows.append(row)
 
     def _parse_login_name(self, line: int, cells: Mapping[str, str]) -> str:
         email, username = (strip_blanks(cells.get(each, "")) for each in (EMAIL, USERNAME))
@@ -187,6 +198,19 @@ class _RowParser:
             code = ImportProblem.INVALID_NAME
             self._problems.add(line, NAME, problem, code, maximum=MAX_USER_NAME_LENGTH)
         return name
+
+    def _parse_phone(self, line: int, cells: Sequence[str]) -> str | None:
+        """Return the first number of a user, such as that of a mobile beside another column."""
+        numbers = (
+            normalize_phone(cell)
+            for column, cell in zip(self._columns, cells, strict=True)
+            if column == PHONE
+        )
+        phone = next(filter(None, numbers), None)
+        if phone and (problem := validate_phone(phone)):
+            code = ImportProblem.INVALID_PHONE
+            self._problems.add(line, PHONE, problem, code, maximum=MAX_PHONE_LENGTH)
+        return phone
 
     def _parse_groups(self, line: int, cells: Sequence[str]) -> tuple[str, ...]:
         groups = clean_groups(

@@ -50,11 +50,12 @@ class NewUser:
     groups: tuple[str, ...]
     identity: Identity | None = None
     family_name: str | None = None
+    phone: str | None = None
 
 
 @value_object
 class UserUpdate:
-    """An account to change: the user as loaded, and their new name and groups.
+    """An account to change: the user as loaded, and their new name, groups and telephone.
 
     `choice` is what ends the mark of an account that somebody registered, if it has one.
     """
@@ -65,6 +66,7 @@ class UserUpdate:
     choice: Choice | None = None
     identities: IdentityChange | None = None
     family_name: str | None = None
+    phone: str | None = None
 
     @property
     def is_claim(self) -> bool:
@@ -75,6 +77,7 @@ class UserUpdate:
     def after(self) -> User:
         """Return the user after the import."""
         after = replace(self.before, name=self.name, groups=self.groups, self_registered=False)
+        after = replace(after, phone=self.phone)
         return replace(after, has_password=False) if self.is_claim else after
 
 
@@ -259,7 +262,8 @@ def plan_import(
         if before is None:
             name = row.name or row.login_name.partition("@")[0][:MAX_USER_NAME_LENGTH]
             groups = row.groups or ()
-            created.append(NewUser(row.login_name, name, groups, row.identity, row.family_name))
+            new = NewUser(row.login_name, name, groups, row.identity, row.family_name, row.phone)
+            created.append(new)
             index_changes += len(_search_words_of(name, row.login_name)) + len(row.groups or ())
             index_changes += row.identity is not None
         elif isinstance(grant_refusal(caller, before), SelfRegistered) and not choices.of(row.line):
@@ -292,10 +296,12 @@ def _to_update(
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
     family_name = before.family_name if row.family_name is None else row.family_name
-    is_same = (name, groups, identities) == (before.name, before.groups, None)
+    # A stranger may have entered the number of an account that is claimed.
+    phone = row.phone or (None if choice is Choice.CLAIM else before.phone)
+    is_same = (name, groups, identities, phone) == (before.name, before.groups, None, before.phone)
     if is_same and family_name == before.family_name and choice is None:
         return None
-    return UserUpdate(before, name, groups, choice, identities, family_name)
+    return UserUpdate(before, name, groups, choice, identities, family_name, phone)
 
 
 def _count_index_changes(update: UserUpdate) -> int:

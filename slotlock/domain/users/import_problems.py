@@ -17,6 +17,7 @@ class ImportProblem(NamedCode):
     INVALID_LOGIN_NAME = auto()
     INVALID_NAME = auto()
     INVALID_GROUPS = auto()
+    INVALID_PHONE = auto()
     SAME_USER = auto()
     ADMIN_REQUIRED = auto()
     CLAIM_BY_ADMIN = auto()

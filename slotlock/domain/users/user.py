@@ -5,11 +5,12 @@ from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
 from typing import NewType
+from unicodedata import normalize
 
 from slotlock.domain.shared.described_enum import DescribedEnum
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.sorting import sort_key
-from slotlock.domain.shared.text import is_blank, strip_blanks, validate_line
+from slotlock.domain.shared.text import is_blank, normalize_line, strip_blanks, validate_line
 from slotlock.domain.shared.value_object import value_object
 
 UserId = NewType("UserId", str)
@@ -19,6 +20,9 @@ MAX_USER_NAME_LENGTH = 100
 MAX_SORTED_LENGTH = 300
 # No registered combination of language, script, region and variants is longer (RFC 5646, 4.4.1).
 MAX_LOCALE_LENGTH = 35
+MAX_PHONE_LENGTH = 40
+_PHONE = re.compile(r"(?:[ +()/.-]*[0-9]){3,}[ +()/.-]*")
+_HYPHENS = re.compile("[\u2010-\u2015\u2212]")
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*", re.ASCII)
 
 
@@ -77,7 +81,7 @@ class User:
     about `refused_topics`. `signs_in_at_provider` is true from the first sign-in there, even if an
     import named the identity before. `is_claimed` is true once an admin has claimed the account: a
     stranger may have chosen its name. `family_name` is that of the file that named the user; it
-    counts only while it is a part of `name` (`split_name`).
+    counts only while it is a part of `name` (`split_name`). `phone` is a telephone number.
     """
 
     id: UserId
@@ -98,6 +102,7 @@ class User:
     signs_in_at_provider: bool = False
     is_claimed: bool = False
     family_name: str | None = None
+    phone: str | None = None
 
     @property
     def email(self) -> str | None:
@@ -229,6 +234,17 @@ def validate_locale(tag: str) -> Problem | None:
     """Return the problem with a language tag, or None."""
     is_tag = len(tag) <= MAX_LOCALE_LENGTH and _LANGUAGE_TAG.fullmatch(tag)
     return None if is_tag else ProblemCode.INVALID_LANGUAGE.problem()
+
+
+def normalize_phone(text: str) -> str | None:
+    """Return a telephone number with the usual digits and hyphens; None if there is none."""
+    return normalize_line(_HYPHENS.sub("-", normalize("NFKC", text))) or None
+
+
+def validate_phone(phone: str) -> Problem | None:
+    """Return the problem with a telephone number, or None."""
+    is_number = len(phone) <= MAX_PHONE_LENGTH and _PHONE.fullmatch(phone)
+    return None if is_number else ProblemCode.INVALID_PHONE.problem(maximum=MAX_PHONE_LENGTH)
 
 
 def validate_user_name(name: str) -> Problem | None:

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import strawberry
-from strawberry import argument, field
+from strawberry import UNSET, argument, field
 
 from slotlock.auth.admin import account_admin, account_claims
 from slotlock.domain.booking.booking_refusals import UserNotFound
@@ -16,6 +16,7 @@ from slotlock.domain.users.account_admin_rules import (
 from slotlock.graphql.accounts.sessions import END_CALENDAR_FEED, RETAIN_SIGN_INS
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import to_change
 from slotlock.graphql.core.enums import Role
 from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id, register_type
 from slotlock.graphql.core.scalars import EmailAddress
@@ -88,7 +89,7 @@ class CreateUserInput:
     send_mail: bool = field(default=False, description=SEND_MAIL)
 
 
-@strawberry.input(description="The new name and address of a user. Null leaves a field unchanged.")
+@strawberry.input(description="The changes of a user. Null leaves a name or an address unchanged.")
 class UpdateUserInput:
     user_id: strawberry.ID = field(description="The user to change.")
     name: str | None = field(default=None, description="The new name, 1 to 100 characters.")
@@ -100,6 +101,11 @@ class UpdateUserInput:
         default=None,
         description="The user name with which the user signs in from now on, instead of the old "
         "one or of an e-mail address.",
+    )
+    phone: str | None = field(
+        default=UNSET,
+        description="The telephone number, at most 40 digits, spaces and `+-()/.`; null or an "
+        "empty text to remove it. It does not change if it is left out.",
     )
 
 
@@ -161,18 +167,24 @@ class AccountAdminMutations:
         return RESET_PASSWORD.present(outcome, ResultView(admin))
 
     @UPDATE_USER.mutation(
-        "Change the name, the e-mail address or the user name of a user. A new address ends the "
-        "user's invitation and reset tokens. Organizers change members and themselves, admins "
-        "change everyone. `AdminRequired` if an organizer gives another address or user name to an "
-        "account that `hasPassword` or `signsInAtProvider`. Admins change their own address with "
-        "`changeEmail`, if the server sends mails."
+        "Change the name, the telephone, the e-mail address or the user name of a user. A new "
+        "address ends the user's invitation and reset tokens. Organizers change members and "
+        "themselves, admins change everyone. `AdminRequired` if an organizer gives another address "
+        "or user name to an account that `hasPassword` or `signsInAtProvider`. Admins change their "
+        "own address with `changeEmail`, if the server sends mails."
     )
     async def update_user(self, info: Info, input: UpdateUserArgument) -> object:
         organizer = info.context.require_organizer()
         if (user_id := ids.parse_user_id(input.user_id)) is None:
             return refuse_id(UserNotFound, input.user_id)
         outcome = await account_admin.update_user(
-            info.context.auth, organizer, user_id, input.name, input.email, input.username
+            info.context.auth,
+            organizer,
+            user_id,
+            input.name,
+            input.email,
+            input.username,
+            to_change(input.phone),
         )
         return UPDATE_USER.present(outcome, ResultView(organizer))
 

@@ -49,6 +49,12 @@ class Campaign(Node):
         bool,
         "Whether everyone sees the campaign and, while it is open, may book its slots.",
     )
+    published_at = attribute_field(
+        "_campaign.published_at",
+        datetime | None,
+        "Since when everyone sees the campaign; null while it is hidden, and for one that an "
+        "earlier version published.",
+    )
     opens_at = attribute_field(
         "_campaign.terms.opens_at", datetime, "The campaign takes bookings from this time on."
     )

@@ -65,6 +65,15 @@ AnnouncementsArgument = Annotated[
 ]
 
 
+PhoneArgument = Annotated[
+    str | None,
+    argument(
+        description="The telephone number, at most 40 digits, spaces and `+-()/.`; null or an "
+        "empty text to remove it. It does not change if it is left out."
+    ),
+]
+
+
 @strawberry.type
 class UserMutations:
     @UPDATE_ME.mutation("Change the caller's own account.")
@@ -74,6 +83,7 @@ class UserMutations:
         locale: LocaleArgument = UNSET,
         wants_reminders: RemindersArgument = UNSET,
         wants_announcements: AnnouncementsArgument = UNSET,
+        phone: PhoneArgument = UNSET,
     ) -> object:
         context, caller = info.context, info.context.caller
         wants = {
@@ -85,12 +95,13 @@ class UserMutations:
             if not isinstance(wanted := to_required_change(name, value), Unchanged)
         }
         outcome: accounts.UpdateMeOutcome
-        if locale is UNSET and not wants:
+        if locale is UNSET and phone is UNSET and not wants:
             found = await context.loaders.user(caller.user_id)
             outcome = found or UserNotFound(caller.user_id)
         else:
-            changed = to_change(locale)
-            outcome = await accounts.set_preferences(context.auth, caller, changed, wants)
+            outcome = await accounts.set_preferences(
+                context.auth, caller, to_change(locale), wants, to_change(phone)
+            )
         return UPDATE_ME.present(outcome, ResultView(caller))
 
     @SET_GROUPS.mutation(

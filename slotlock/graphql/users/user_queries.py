@@ -80,6 +80,14 @@ class User(Node):
         description="Whether the user has signed in at a provider (`Site.signInProviders`) and can "
         "do so. Only the user and organizers see it; null for others."
     )
+    phone: str | None = field(
+        description="The telephone number, if there is one. Only the user and organizers see it; "
+        "null for others."
+    )
+    created_at: datetime | None = field(
+        description="When the account was created. Only the user and organizers see it; null for "
+        "others."
+    )
     locale: str | None = field(
         description="The language of the user as an IETF tag, such as `de` or `zh-Hant`, if they "
         "chose one. Only the user and organizers see it; null for others."
@@ -195,6 +203,8 @@ class User(Node):
             groups=list(user.groups) if sees_account else None,
             has_password=user.has_password if sees_account else None,
             signs_in_at_provider=user.signs_in_at_provider if sees_account else None,
+            phone=user.phone if sees_account else None,
+            created_at=user.created_at if sees_account else None,
             locale=user.locale if sees_account else None,
             email_undeliverable_since=user.undeliverable_since if sees_account else None,
             wants_reminders=user.wants(MailTopic.REMINDERS) if sees_account else None,

@@ -115,6 +115,8 @@ def campaign_to_fields(campaign: Campaign, now: datetime) -> Document:
         fields["description"] = campaign.description
     if campaign.mail_note is not None:
         fields["mailNote"] = campaign.mail_note
+    if campaign.published_at is not None:
+        fields["publishedAt"] = campaign.published_at
     return fields
 
 

@@ -111,11 +111,11 @@ async def test_by_user_each_user_has_a_row_by_class_with_a_column_for_each_cours
     emails = {row[2] or row[1]: row[3] for row in sheet[1][1:]}
     assert sheet == ("Alle", [
         ["Klasse", "Nachname", "Vorname", "E-Mail oder Benutzername", "Klassen und Gruppen",
-         "Kurs 1", "Kurs 2", "Kurs 3"],
-        [school.first, "Ben", None, emails["Ben"], school.first, "7 Chess", None, None],
-        [school.first, "Cleo", None, emails["Cleo"], school.first, None, None, None],
+         "Telefon", "Kurs 1", "Kurs 2", "Kurs 3"],
+        [school.first, "Ben", None, emails["Ben"], school.first, None, "7 Chess", None, None],
+        [school.first, "Cleo", None, emails["Cleo"], school.first, None, None, None, None],
         [school.second, "Ada Löwe", None, emails["Ada Löwe"], f"{school.second};{school.club}",
-         "Swimming, 2035-07-02 09:00, Pool", "7 Chess", "Swimming, 2035-07-04 09:00"],
+         None, "Swimming, 2035-07-02 09:00, Pool", "7 Chess", "Swimming, 2035-07-04 09:00"],
     ])  # fmt: skip
     assert all("@" in each for each in emails.values())
 
@@ -130,7 +130,7 @@ async def test_by_group_each_class_has_a_sheet_and_nobody_is_missing(
     await ada.book_slot(chess)
     await organizer.book_slot(chess, userId=await ben.fetch_user_id())
     sheets = await school.export(ExportGrouping.GROUP, tmp_path)
-    shown = {name: [(row[1], row[5]) for row in rows[1:]] for name, rows in sheets.items()}
+    shown = {name: [(row[1], row[6]) for row in rows[1:]] for name, rows in sheets.items()}
     assert shown == {
         school.second: [("Ada Löwe", "Chess")],
         school.club: [("Ada Löwe", "Chess")],
@@ -147,7 +147,7 @@ async def test_a_campaign_for_everybody_has_a_sheet_for_each_group_of_its_users(
     await school.users.ada.book_slot(await school.add(title="Chess"))
     sheets = await school.export(ExportGrouping.GROUP, tmp_path)
     for name in (school.second, school.club):
-        assert [(row[1], row[5]) for row in sheets[name][1:]] == [("Ada Löwe", "Chess")]
+        assert [(row[1], row[6]) for row in sheets[name][1:]] == [("Ada Löwe", "Chess")]
     # The first other member, by address, of all those of the other tests.
     assert len({row[3] for rows in sheets.values() for row in rows[1:]}) == 2
 

@@ -88,9 +88,16 @@ def test_a_file_without_a_header_names_the_missing_column(text: str) -> None:
 
 
 def test_unknown_columns_are_named_and_ignored() -> None:
-    text = f"Telefon,email,,phone,name,{'x' * 900}\n1,a@x.org,2,3,A,4\n"
+    text = f"Straße,email,,street,name,{'x' * 900}\n1,a@x.org,2,3,A,4\n"
     rows = (UserRow(2, "a@x.org", "A", None),)
-    assert parse_user_file(text.encode()) == UserFile(rows, ("Telefon", "phone", "x" * 40))
+    assert parse_user_file(text.encode()) == UserFile(rows, ("Straße", "street", "x" * 40))
+
+
+def test_of_several_numbers_the_first_is_stored() -> None:
+    rows = parse("email;Telefon;Handy\na@x.org;;0170 1234\nb@x.org;030 12;0170 99\nc@x.org;;\n")
+    assert not isinstance(rows, InvalidFile)
+    assert [row.phone for row in rows] == ["0170 1234", "030 12", None]
+    assert problem_cells("email;Telefon\na@x.org;mum\nb@x.org;030 12\n") == [(2, "phone")]
 
 
 def test_repeated_columns_are_named() -> None:

@@ -1,5 +1,6 @@
 """Creating, changing, publishing and listing campaigns."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -312,3 +313,25 @@ async def test_each_answer_to_an_organizer_names_groups_that_others_only_resembl
     two = {"similarGroups": [[name("6 C"), name("6c")]]}
     assert await organizer.execute(query, id=campaign_id) == two
     assert await member.execute(query, id=campaign_id) == {"similarGroups": None}
+
+
+PUBLISHED_AT = "query($id: ID!) { campaign(id: $id) { publishedAt version } }"
+
+
+async def test_a_campaign_says_since_when_everyone_sees_it(organizer: BookingClient) -> None:
+    async def published_at(campaign_id: str) -> Any:
+        return (await organizer.execute(PUBLISHED_AT, id=campaign_id))["publishedAt"]
+
+    before = datetime.now(UTC) - timedelta(seconds=1)  # times have milliseconds
+    campaign_id = await create_campaign(organizer, published=False)
+    assert await published_at(campaign_id) is None
+    await organizer.execute(PUBLISH_CAMPAIGN, id=campaign_id)
+    first = await published_at(campaign_id)
+    assert before <= datetime.fromisoformat(first) <= datetime.now(UTC)
+    await update_campaign(organizer, campaign_id, name="Renamed")
+    assert await published_at(campaign_id) == first
+    await organizer.execute(UNPUBLISH_CAMPAIGN, id=campaign_id)
+    assert await published_at(campaign_id) is None
+    await organizer.execute(PUBLISH_CAMPAIGN, id=campaign_id)
+    assert first < await published_at(campaign_id)
+    assert await published_at(await create_campaign(organizer, published=True))

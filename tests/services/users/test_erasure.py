@@ -98,12 +98,12 @@ def test_which_mails_a_user_wants_and_what_waits_to_be_sent_is_erased(
 ) -> None:
     services, run, user = pair.services[0], pair.runner.run, ObjectId(member.user_id)
     refused = {MailTopic.REMINDERS: False}
-    assert run(services.users.set_preferences(member.user_id, "de", refused))
+    assert run(services.users.set_preferences(member.user_id, "de", refused, "030 1234"))
     mail = direct_mail(TEST, member.user_id, "1", pair.clock(), user_id=member.user_id)
     run(services.outbox.insert([mail], pair.clock()))
     run(finish_erasure(services, erase_account(pair, member)))
     [stored] = pair.database["users"].find({"_id": user})
-    assert {"refusedTopics", "locale"} & stored.keys() == set()
+    assert {"refusedTopics", "locale", "phone"} & stored.keys() == set()
     assert pair.database["outbox"].find_one({"user": user}) is None
     assert run(services.users.set_preferences(member.user_id, "de", refused)) is None
 
@@ -198,7 +198,9 @@ def test_an_invitation_to_a_former_address_ends_unless_somebody_else_has_it_now(
     user = run(services.users.find_many([member.user_id]))[member.user_id]
     first, second, last = user.login_name, new_email(), new_email()
     for login_name in (second, last):
-        updating = services.account_admin_writer.update(user, NAME, login_name, by, pair.clock())
+        updating = services.account_admin_writer.update(
+            user, NAME, login_name, None, by, pair.clock()
+        )
         updated = run(updating)
         assert isinstance(updated, User)
         user = updated

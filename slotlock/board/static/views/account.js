@@ -10,7 +10,7 @@ import { readPeople, shows } from "../people.js";
 import { begin } from "../provider.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { tab } from "../storage.js";
-import { LANGUAGES, chooseLanguage, commas, deviceZone, errorText, language, listOf, t } from "../text.js";
+import { LANGUAGES, chooseLanguage, commas, dayOf, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { codeSent } from "./signin.js";
 import { identityList } from "./signon.js";
 
@@ -123,6 +123,17 @@ export function openAccount(code) {
       redraw();
     });
     return section("mails", h("p", { class: "soft" }, t("account.mailsHelp")), ["wantsReminders", "wantsAnnouncements"].map(choice));
+  }
+
+  function phone() {
+    // What was typed stays: the form must not become empty.
+    const send = (/** @type {any} */ { phone: typed }) => change("phone", "updateMe", { phone: typed }, () => t("form.saved")).then(() => false);
+    return section("phone", form(
+      "stack",
+      t("account.savePhone"),
+      send,
+      field("phone", t("account.phoneNumber"), { type: "tel", autocomplete: "tel", value: account.me.phone ?? "" }, "", t("account.phoneHelp")),
+    ));
   }
 
   function sessions() {
@@ -314,12 +325,13 @@ export function openAccount(code) {
         : h("div", null, h("a", { class: "btn", href: "#/signin", onclick: remember }, t("tab.signin"))),
     ].flat();
     if (!account) return [h("h1", null, t("tab.account")), error ? failure(error, load) : bones(4), signOutButton()];
+    const since = t("account.since", { day: dayOf(account.me.createdAt, deviceZone) });
     return [
       h(
         "div",
         { class: "stack tight" },
         h("h1", null, account.me.name),
-        h("p", { class: "soft" }, [loginName(), ...(account.me.groups ?? [])].filter(Boolean).join(" · ")),
+        h("p", { class: "soft" }, [loginName(), ...(account.me.groups ?? []), since].filter(Boolean).join(" · ")),
       ),
       looks(),
       teams(),
@@ -327,6 +339,7 @@ export function openAccount(code) {
       identities(),
       account.me.email && (code || site.sendsMail) && email(),
       site.sendsMail && mails(),
+      phone(),
       account.me.hasPassword && password(),
       section("data", h("p", null, t("account.dataHelp")), h("div", null, button("second", t("account.download"), download))),
       signOutButton(),

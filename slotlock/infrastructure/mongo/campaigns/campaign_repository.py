@@ -1,7 +1,7 @@
 """Stores campaigns, whose terms are copied to their slots.
 
-    {_id, name, description?, mailNote?, terms, pending: bool, changedAt, schemaVersion,
-     touchCount?}
+    {_id, name, description?, mailNote?, publishedAt?, terms, pending: bool, changedAt,
+     schemaVersion, touchCount?}
 
 A change is written to the campaign first and to each of its slots afterwards. If the process dies
 in between, the campaign stays `pending`, and the sweeper continues.
@@ -126,8 +126,12 @@ class CampaignRepository:
         """Update a campaign with an audit note. Return False if it changed in the meantime."""
         loaded_version = {"_id": ObjectId(before.id), "terms.version": before.terms.version}
         changes: Document = {"$set": {**campaign_to_fields(after, now), "pending": True}}
-        texts = {"description": after.description, "mailNote": after.mail_note}
-        if removed := {name: "" for name, text in texts.items() if text is None}:
+        optional = {
+            "description": after.description,
+            "mailNote": after.mail_note,
+            "publishedAt": after.published_at,
+        }
+        if removed := {name: "" for name, value in optional.items() if value is None}:
             changes["$unset"] = removed
 
         async def write(session: AsyncClientSession) -> bool:
@@ -299,4 +303,10 @@ class CampaignRepository:
 
 def _to_campaign(document: Document) -> Campaign:
     terms = to_terms(document["terms"])
-    return Campaign(terms.campaign_id, document["name"], terms, mail_note=document.get("mailNote"))
+    return Campaign(
+        terms.campaign_id,
+        document["name"],
+        terms,
+        mail_note=document.get("mailNote"),
+        published_at=document.get("publishedAt"),
+    )

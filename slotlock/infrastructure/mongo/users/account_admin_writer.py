@@ -116,11 +116,12 @@ class AccountAdminWriter:
         expected: User,
         name: str,
         login_name: str,
+        phone: str | None,
         by: UserId,
         now: datetime,
         mails: Sequence[OutboxEntry] = (),
     ) -> User | LoginNameTaken | None:
-        """Change the name and the login name. Return None if the user changed meanwhile.
+        """Change the name, the login name and the telephone. Return None if the user changed.
 
         A new login name ends the tokens that were sent to the old address. The mails about it are
         inserted.
@@ -132,12 +133,17 @@ class AccountAdminWriter:
             "name": expected.name,
             "email": expected.login_name,
             "familyName": expected.family_name,
+            "phone": expected.phone,
             "erasedAt": None,
         }
         in_lists = list_fields_of(name, login_name, expected.family_name)
-        update: Document = {"$set": {"name": name, "email": login_name, **in_lists}}
+        update: Document = {"$set": {"name": name, "email": login_name, **in_lists}, "$unset": {}}
+        if phone:
+            update["$set"]["phone"] = phone
+        else:
+            update["$unset"]["phone"] = ""
         if login_name != expected.login_name:
-            update["$unset"] = dict.fromkeys(ADDRESS_TOKENS, "")
+            update["$unset"] |= dict.fromkeys(ADDRESS_TOKENS, "")
             # Who may give an account another address depends on whether its user has signed in.
             query |= {} if expected.has_signed_in else NOT_SIGNED_IN
         info = AuditInfo(NoteAction.USER_EDITED, by, now)

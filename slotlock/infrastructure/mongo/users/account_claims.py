@@ -26,7 +26,7 @@ WAYS_IN = (
     *("passwordHash", "invitation", "calendar"),
     *("passwordReset", "emailVerification", "identities"),
 )
-FIELDS_UNSET_BY_CLAIM = (*WAYS_IN, "selfRegistered", "formerLoginNames")
+FIELDS_UNSET_BY_CLAIM = (*WAYS_IN, "selfRegistered", "formerLoginNames", "phone")
 
 
 class AccountClaimWriter:
@@ -81,7 +81,7 @@ class AccountClaimWriter:
                 "invitation": {"hash": token_hash, "until": until, **mailed},
                 "claimed": True,
             },
-            "$unset": {"selfRegistered": "", "formerLoginNames": ""},
+            "$unset": {"selfRegistered": "", "formerLoginNames": "", "phone": ""},
         }
         query = {**_claimable(expected), "withoutPassword": True, "identities": None}
         info = AuditInfo(NoteAction.CLAIMED, by, now)

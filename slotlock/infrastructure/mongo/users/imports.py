@@ -72,7 +72,7 @@ IMPORT_ID = "users"
 SNAPSHOT_FIELDS = PUBLIC_FIELDS | {"synced": 1, "bannedBy": 1, "identities": 1}
 del SNAPSHOT_FIELDS["identities.at"]  # MongoDB rejects a field besides a part of it
 # What the audit log says of an account.
-NOTED_OF_CREATED = ("email", "username", "name", "groups")
+NOTED_OF_CREATED = ("email", "username", "name", "groups", "phone")
 NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword", "selfRegistered")
 
 
@@ -348,7 +348,8 @@ def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
         new_user.name, new_user.login_name, Role.MEMBER, None, now, new_user.family_name
     )
     identities = {"identities": [{"key": new_user.identity.key}]} if new_user.identity else {}
-    return {**document, "groups": list(new_user.groups), **identities}
+    phone = {"phone": new_user.phone} if new_user.phone else {}
+    return {**document, "groups": list(new_user.groups), **identities, **phone}
 
 
 def _identity_removals(plan: ImportPlan) -> list[UpdateOne]:
@@ -397,6 +398,8 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     change: Document = {"groups": list(user_update.groups)}
     if user_update.family_name:
         change["familyName"] = user_update.family_name
+    if user_update.phone != before.phone and user_update.phone:
+        change["phone"] = user_update.phone
     name, family_name = user_update.name, user_update.family_name
     if (name, family_name) != (before.name, before.family_name):
         change |= {"name": name, **list_fields_of(name, before.login_name, family_name)}
@@ -409,11 +412,9 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
         change["withoutPassword"] = True
         if user_update.name == before.name:  # the file may have no names
             change["claimed"] = True
-        unset = dict.fromkeys(FIELDS_UNSET_BY_CLAIM, "")
         if added:
-            del unset["identities"]
             change["identities"] = [{"key": added.key}]
-        update["$unset"] = unset
+        update["$unset"] = {each: "" for each in FIELDS_UNSET_BY_CLAIM if each not in change}
     elif added:
         # The user may have signed in with another subject of this provider meanwhile.
         unchanged["identities.key"] = {"$not": keys_of_issuer(added.issuer)}

@@ -7,7 +7,8 @@
      verifiedEmail?, schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?,
      calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, claimed?: true,
      synced?: true, locale?, undeliverable?: {email, at}, refusedTopics?: [str],
-     identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str], familyName?}
+     identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str], familyName?,
+     phone?}
 
 `email` is the normalized login name, and unique: an email address, or a user name, which has no @
 (docs/decisions/0018). `searchWords` are the words of the name and of the
@@ -51,7 +52,7 @@ PUBLIC_FIELDS = dict.fromkeys(
     (
         *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
         *("bannedAt", "banReason", "erasedAt", "selfRegistered", "locale", "undeliverable"),
-        *("verifiedEmail", "refusedTopics", "identities.at", "claimed", "familyName"),
+        *("verifiedEmail", "refusedTopics", "identities.at", "claimed", "familyName", "phone"),
     ),
     1,
 )
@@ -122,6 +123,7 @@ def to_user(document: Document) -> User:
         any(each.get("at") for each in document.get("identities", ())),
         "claimed" in document,
         document.get("familyName"),
+        document.get("phone"),
     )
 
 

@@ -13,7 +13,7 @@ from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import note_user_change
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.shared.sorting import sort_key
-from slotlock.domain.shared.unchanged import Unchanged
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.domain.users.user import (
     MailTopic,
     Role,
@@ -158,11 +158,15 @@ class UserRepository:
         user_id: UserId,
         locale: str | Unchanged | None,
         wants: Mapping[MailTopic, bool],
+        phone: str | Unchanged | None = UNCHANGED,
     ) -> User | None:
-        """Set the language of a user, and which mails they want; None without such a user."""
-        fields: Document = {}
-        if not isinstance(locale, Unchanged):
-            fields["locale"] = {"$literal": locale} if locale else "$$REMOVE"
+        """Set what users choose themselves, such as their language; None without such a user."""
+        texts = {"locale": locale, "phone": phone}
+        fields: Document = {
+            name: {"$literal": text} if text else "$$REMOVE"
+            for name, text in texts.items()
+            if not isinstance(text, Unchanged)
+        }
         if wants:
             refused = [topic.value for topic, is_wanted in wants.items() if not is_wanted]
             others = {

@@ -153,7 +153,9 @@ def records() -> dict[str, IdempotencyRecord]:
     skipped = SkippedDate("Room 5", meeting, other.id, meeting)
     terms = one.slot.terms
     assert terms is not None
-    campaign = Campaign(terms.campaign_id, "Sports", terms, mail_note="Bring shoes.")
+    campaign = Campaign(
+        terms.campaign_id, "Sports", terms, mail_note="Bring shoes.", published_at=NOW
+    )
     copied = CopiedSlot(one.id, "Yoga", NOW, NOW + timedelta(hours=2), "Europe/Berlin")
     members = (Member(ADA, NOW, 7),)
     invitations = (Invitation("ben@slotlock.test", NOW, ADA, 8, EVE),)

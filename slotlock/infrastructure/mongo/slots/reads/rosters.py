@@ -29,7 +29,7 @@ from slotlock.infrastructure.mongo.slots.slot_list_queries import page_query
 SLOT_BATCH_SIZE = 10
 # How many users without a place an export names.
 MAX_UNPLACED = 20_000
-ROSTER_FIELDS = dict.fromkeys(("name", "email", "groups", "erasedAt", "familyName"), 1)
+ROSTER_FIELDS = dict.fromkeys(("name", "email", "groups", "erasedAt", "familyName", "phone"), 1)
 
 
 @value_object
@@ -112,7 +112,8 @@ def _to_roster_user(document: Document) -> RosterUser:
     # The address of an erased user is a placeholder, which nobody should write to.
     login_name = "" if "erasedAt" in document else document["email"]
     groups = tuple(document.get("groups", ()))
-    return RosterUser(document["name"], login_name, groups, document.get("familyName"))
+    family_name, phone = document.get("familyName"), document.get("phone")
+    return RosterUser(document["name"], login_name, groups, family_name, phone)
 
 
 @asynccontextmanager

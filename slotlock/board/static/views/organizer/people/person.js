@@ -117,9 +117,12 @@ export function openPerson(part) {
     }
     const id = user.id;
     const isNew = { name: name !== user.name, login: login !== loginOf(user) };
+    const { phone } = form.values;
+    const isOtherPhone = phone !== (user.phone ?? "");
     /** @type {Array<[string, any]>} Until one is refused. */
     const changes = [
-      ["updateUser", (isNew.name || isNew.login) && { input: { userId: id, ...(isNew.name && { name }), ...(isNew.login && address) } }],
+      ["updateUser", (isNew.name || isNew.login || isOtherPhone)
+        && { input: { userId: id, ...(isNew.name && { name }), ...(isNew.login && address), ...(isOtherPhone && { phone }) } }],
       ["setGroups", [...groups].sort().join(",") !== [...user.groups].sort().join(",") && { input: { userId: id, groups } }],
       ["setUserRole", role !== user.role && { id, role }],
     ];
@@ -159,6 +162,7 @@ export function openPerson(part) {
           help: isLoginFixed && t(user.id === me?.id ? "people.loginSelf" : "people.loginByAdmin"),
         }),
         groupField(form, "groups"),
+        user.id && form.field("phone", { type: "tel", autocomplete: "off" }),
         isAdmin() && form.select("role", ROLES.map((role) => [role, t(`role.${role}`)])),
       ),
     ], { submit: t(user.id ? "form.save" : "people.create"), onsubmit: save, more: outcome("save") });
@@ -247,11 +251,12 @@ export function openPerson(part) {
         accountPart(),
       ];
     }
+    const since = t("people.since", { day: dayOf(user.createdAt, deviceZone) });
     const isSelf = user.id === me?.id;
     const mayChange = !user.erased && (isAdmin() || user.role === "MEMBER" || isSelf);
     return [
       back(campaignId),
-      h("div", { class: "top" }, h("h1", null, user.name), h("p", { class: "row" }, personTags(user))),
+      h("div", { class: "top" }, h("h1", null, user.name), h("p", { class: "row" }, personTags(user), h("span", { class: "soft" }, since))),
       user.emailUndeliverableSince && notice("stop", "warning", t("people.undeliverableSince", { day: dayOf(user.emailUndeliverableSince, deviceZone) })),
       similarGroups(user.similarGroups),
       places?.render(),
@@ -280,7 +285,7 @@ export function openPerson(part) {
 
 /** @param {any} user */
 function formOf(user) {
-  return new Form("people", { name: user.name, login: loginOf(user), groups: user.groups.join(", "), role: user.role });
+  return new Form("people", { name: user.name, login: loginOf(user), phone: user.phone ?? "", groups: user.groups.join(", "), role: user.role });
 }
 
 /** @param {any} user */
