@@ -1,5 +1,6 @@
 """`POST /slots/import`: create and change the slots of a campaign from a file, for organizers."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import assert_never
@@ -20,7 +21,7 @@ from slotlock.domain.campaigns.campaign import CampaignBusy, CampaignNotFound
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
-from slotlock.domain.slot_files.plan import ImportOptions, PlannedSlot, SlotsImported
+from slotlock.domain.slot_files.plan import ImportOptions, SlotFilePlan, SlotsImported
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.ids import parse_campaign_id
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
@@ -29,6 +30,8 @@ from slotlock.graphql.transport.http_messages import HttpError, check_declared_b
 from slotlock.infrastructure.request_deadline import untimed
 from slotlock.services.campaigns.slot_files import import_slots
 from slotlock.services.container import Services
+
+MAX_SHOWN_SLOTS = 20
 
 
 def slot_import_endpoint(
@@ -83,28 +86,31 @@ async def _import_slots(
 
 def slot_import_report(result: SlotsImported) -> dict[str, object]:
     """Return the JSON of an import."""
+    plan, file = result.plan, result.file
     return {
         "dryRun": result.dry_run,
-        "created": result.created,
-        "updated": result.updated,
-        "unchanged": result.unchanged,
-        "notInFile": result.not_in_file,
+        "created": len(plan.created),
+        "updated": len(plan.patches),
+        "unchanged": plan.unchanged,
+        "notInFile": plan.not_in_file,
         "newResources": [
-            {"name": each.name, "kind": each.kind.name} for each in result.new_resources
+            {"name": each.name, "kind": each.kind.name} for each in plan.new_resources
         ],
-        "ignoredColumns": list(result.ignored_columns),
-        **({"preview": [_to_preview(each) for each in result.preview]} if result.dry_run else {}),
+        "ignoredColumns": list(file.ignored_columns),
+        **({"preview": list(_preview(plan, dict(file.headers)))} if result.dry_run else {}),
     }
 
 
-def _to_preview(planned: PlannedSlot) -> dict[str, object]:
-    slot = planned.slot
-    return {
-        "line": planned.line,
-        "number": slot.number,
-        "title": slot.title,
-        "startTime": format_time(slot.start),
-        "timeZone": slot.time_zone,
-        "meetingCount": len(slot.all_meetings),
-        "changed": list(planned.changed),
-    }
+def _preview(plan: SlotFilePlan, headers: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    """Yield the first slots that are new or change, with the headers of the cells that do that."""
+    slots = [each.slot for each in (*plan.created, *plan.edited.values())]
+    for slot in sorted(slots, key=lambda slot: plan.lines[slot.id])[:MAX_SHOWN_SLOTS]:
+        yield {
+            "line": plan.lines[slot.id],
+            "number": slot.number,
+            "title": slot.title,
+            "startTime": format_time(slot.start),
+            "timeZone": slot.time_zone,
+            "meetingCount": len(slot.all_meetings),
+            "changed": [headers[column] for column in plan.changed.get(slot.id, ())],
+        }

@@ -64,12 +64,13 @@ async def _find_organizer(database: Database, login_name: str) -> User:
 def _report(result: SlotsImported, args: Namespace) -> str:
     if args.json:
         return json.dumps(slot_import_report(result), indent=2, ensure_ascii=False)
+    plan, ignored = result.plan, result.file.ignored_columns
     lines = [
-        f"{result.created} created, {result.updated} updated, {result.unchanged} unchanged, "
-        f"{result.not_in_file} not in the file"
+        f"{len(plan.created)} created, {len(plan.patches)} updated, {plan.unchanged} unchanged, "
+        f"{plan.not_in_file} not in the file"
     ]
-    if result.new_resources:
-        lines.append(f"new resources: {', '.join(each.name for each in result.new_resources)}")
-    if result.ignored_columns:
-        lines.append(f"columns that were ignored: {', '.join(result.ignored_columns)}")
+    if plan.new_resources:
+        lines.append(f"new resources: {', '.join(each.name for each in plan.new_resources)}")
+    if ignored:
+        lines.append(f"columns that were ignored: {', '.join(ignored)}")
     return "\n".join(lines if args.apply else [*lines, DRY_RUN])

@@ -3,19 +3,16 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
+from slotlock.domain.slot_files.problems import SlotFileProblem
 from slotlock.domain.slot_files.slot_file import SlotFile, add_problem
 from slotlock.domain.slots.resource_conflicts import ResourceUsage
 from slotlock.domain.slots.slot_patch import SlotPatch
-
-MAX_SHOWN_SLOTS = 20
 
 
 @value_object
@@ -62,31 +59,6 @@ class SlotFilePlan:
         """Return whether the import has nothing to write."""
         return not (self.created or self.patches)
 
-    def to_result(self, file: SlotFile, *, dry_run: bool) -> "SlotsImported":
-        """Return what the import of a file has written, or would write in a dry run."""
-        return SlotsImported(
-            created=len(self.created),
-            updated=len(self.patches),
-            unchanged=self.unchanged,
-            not_in_file=self.not_in_file,
-            new_resources=self.new_resources,
-            ignored_columns=file.ignored_columns,
-            dry_run=dry_run,
-            preview=self._preview(file),
-        )
-
-    def _preview(self, file: SlotFile) -> "tuple[PlannedSlot, ...]":
-        slots = [each.slot for each in (*self.created, *self.edited.values())]
-        headers = dict(file.headers)
-        return tuple(
-            PlannedSlot(
-                self.lines[slot.id],
-                slot,
-                tuple(headers[column] for column in self.changed.get(slot.id, ())),
-            )
-            for slot in sorted(slots, key=lambda slot: self.lines[slot.id])[:MAX_SHOWN_SLOTS]
-        )
-
     @property
     def numbers(self) -> tuple[str, ...]:
         """The numbers that the import gives."""
@@ -95,26 +67,12 @@ class SlotFilePlan:
 
 
 @value_object
-class PlannedSlot:
-    """A slot as a line creates or changes it; a new one has no changed headers."""
-
-    line: int
-    slot: Slot
-    changed: tuple[str, ...]
-
-
-@value_object
 class SlotsImported:
-    """The numbers of slots that an import wrote, or would write in a dry run, and the first."""
+    """What the import of a file wrote, or would write in a dry run."""
 
-    created: int
-    updated: int
-    unchanged: int
-    not_in_file: int
-    new_resources: tuple[Resource, ...]
-    ignored_columns: tuple[str, ...]
+    plan: SlotFilePlan
+    file: SlotFile
     dry_run: bool
-    preview: tuple[PlannedSlot, ...]
 
 
 def conflict_problems(
@@ -133,7 +91,7 @@ def conflict_problems(
     for slot_id, after in plan.edited.items():
         line = plan.lines[slot_id]
         for name in sorted({*deleted}.intersection(after.slot.resources)):
-            unknown = CellProblem.of(ProblemCode.UNKNOWN_RESOURCE.problem(name=name))
+            unknown = ProblemCode.UNKNOWN_RESOURCE.problem(name=name)
             add_problem(problems, line, "resources", unknown)
         if taken := usage.conflict_with(after.slot):
             title, name = taken.other.slot.title, taken.resource

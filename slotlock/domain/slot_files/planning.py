@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,12 +13,10 @@ from slotlock.domain.booking.slot import MAX_CAPACITY, Slot, SlotKind, SlotStatu
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.resources.resource import Resource, name_key, unknown_resource, validate_name
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.schedule.timetables import Timetable
-from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slot_files.cells import (
     EXCEPT,
     EXCEPT_DAYS,
@@ -32,7 +30,7 @@ from slotlock.domain.slot_files.columns import COLUMN_OF_FIELD
 from slotlock.domain.slot_files.plan import CampaignSlots, ImportOptions, SlotFilePlan
 from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
 from slotlock.domain.slot_files.slot_file import SlotFile, SlotRow, add_problem
-from slotlock.domain.slot_files.times import DateOrder, TimeCells
+from slotlock.domain.slot_files.times import DateOrder, TimeCells, timetable_of
 from slotlock.domain.slots import editing
 from slotlock.domain.slots.slot_patch import NO_SETTINGS, SlotDraft, SlotPatch
 
@@ -54,30 +52,12 @@ _REQUIRED = {
     "places": ProblemCode.NOT_IN_RANGE.problem(minimum=1, maximum=MAX_CAPACITY),
 }
 _NO_CHANGES = SlotPatch()
-# What spreadsheets make of 2-1, in English and German.
-_DATE_OF_SPREADSHEET = re.compile(r"\d{1,2}[-. ]+[^\W\d]{3,4}\.?([-. ]+\d{2,4})?")
-
-
-@value_object
-class PlannedTimes:
-    """The meetings of a course, and the timetable that gives them."""
-
-    meetings: tuple[Meeting, ...]
-    timetable: Timetable
-
-    def to_draft(self) -> dict[str, Any]:
-        """Return the times of a draft; a single meeting has no timetable."""
-        if len(self.meetings) > 1:
-            return {"start": None, "end": None, "timetable": self.timetable}
-        return {"start": self.meetings[0].start, "end": self.meetings[0].end}
-
-    def to_patch(self, slot: Slot) -> dict[str, Any]:
-        """Return the changes of the times of a slot, if there are any."""
-        if self.meetings == slot.all_meetings:
-            return {}
-        if len(self.meetings) > 1:
-            return {"timetable": self.timetable}
-        return self.to_draft() | ({"timetable": None} if slot.meetings else {})
+# What spreadsheets make of 2-1, in English, German and Chinese.
+_DATE_OF_SPREADSHEET = re.compile(
+    r"\d{1,2}[-. ]+[^\W\d]{3,4}\.?([-. ]+\d{2,4})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+    r"|(\d{4}[-/.年])?\d{1,2}[-/.月]\d{1,2}日|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}"
+)
+_DIGITS = re.compile(r"\d+")
 
 
 def plan_slot_file(
@@ -119,12 +99,11 @@ class _Planner:
         """Plan the change of a slot, or a new one."""
         found = self._find(row.cells)
         if isinstance(found, CellProblem):
-            add_problem(self._problems, row.line, "number", found)
+            self._add(row.line, "number", found)
         elif found is None:
             self._create(new_slot_id(), row)
         elif (first := self._lines.setdefault(found.id, row.line)) != row.line:
-            same = SlotFileProblem.SAME_SLOT.problem(line=first)
-            add_problem(self._problems, row.line, "number", same)
+            self._add(row.line, "number", SlotFileProblem.SAME_SLOT.problem(line=first))
         else:
             self._edit(found, row)
 
@@ -133,7 +112,7 @@ class _Planner:
         self._check_numbers()
         if self._meetings > MAX_FILE_MEETINGS:
             most = SlotFileProblem.TOO_MANY_MEETINGS.problem(maximum=MAX_FILE_MEETINGS)
-            add_problem(self._problems, max(self._lines.values()), "meetings", most)
+            self._add(max(self._lines.values()), "meetings", most)
         if self._problems.count:
             return self._problems.to_invalid_file()
         named = self._lines.keys() & self._campaign.slots.keys()
@@ -170,23 +149,23 @@ class _Planner:
         self._lines[slot_id] = row.line
         first = self._new_numbers.setdefault(_number_of(row.cells), row.line)
         if first != row.line:
-            same = SlotFileProblem.SAME_SLOT.problem(line=first)
-            add_problem(self._problems, row.line, "number", same)
+            self._add(row.line, "number", SlotFileProblem.SAME_SLOT.problem(line=first))
             return
         none = SlotCells(**_NO_TIMES, time_zone=self._options.time_zone)
         cells = row.cells.changes_to(none)
         missing = [column for column in _REQUIRED if column not in cells]
         for column in missing:
-            add_problem(self._problems, row.line, column, CellProblem.of(_REQUIRED[column]))
-        times = self._times(row, none)
+            self._add(row.line, column, _REQUIRED[column])
+        meetings = self._meetings_of(row, none)
         names = self._resources(row.line, (), cells)
-        if missing or times is None:
+        if missing or meetings is None:
             return
         facts = {fact: cells[name] for name, fact in _FACT_OF.items() if name in cells}
         base = replace(NO_SETTINGS, time_zone=self._options.time_zone, kind=SlotKind.COURSE)
+        settings = replace(base, **facts)
         draft = SlotDraft(
-            replace(base, **facts),
-            **times.to_draft(),
+            settings,
+            **{"start": None, "end": None, **_times_of(meetings, settings.time_zone)},
             published=False,
             group_limits=cells.get("group_limits", ()),
             resource=names[0] if names else None,
@@ -209,11 +188,9 @@ class _Planner:
             case InvalidInput() as invalid:
                 self._add_all(line, invalid)
             case SlotCancelled():
-                cancelled = SlotFileProblem.SLOT_CANCELLED.problem()
-                add_problem(self._problems, line, "id", cancelled)
+                self._add(line, "id", SlotFileProblem.SLOT_CANCELLED.problem())
             case CapacityBelowTaken(taken=count):
-                below = SlotFileProblem.CAPACITY_BELOW_TAKEN.problem(count=count)
-                add_problem(self._problems, line, "places", below)
+                self._add(line, "places", SlotFileProblem.CAPACITY_BELOW_TAKEN.problem(count=count))
         for after in decision.changed_slots:
             self._patches[state.id], self._edited[state.id] = changes, after
 
@@ -223,8 +200,10 @@ class _Planner:
         texts = write_cells(slot, description, self._campaign.resources)
         before, _ = read_cells(texts, DateOrder.UNKNOWN)
         changed = row.cells.changes_to(before)
-        if "number" in changed and _is_lost_zero(slot.number, changed["number"]):
+        if (number := changed.get("number")) and _is_same_number(slot.number or "", number):
             del changed["number"]
+        elif number and _DATE_OF_SPREADSHEET.fullmatch(number):
+            self._add(row.line, "number", SlotFileProblem.NUMBER_IS_A_DATE.problem())
         columns = (EXCEPT if name == EXCEPT_DAYS else name for name in changed)
         self._changed[slot.id] = tuple(columns)
         patch: dict[str, Any] = {
@@ -234,16 +213,18 @@ class _Planner:
         if given:
             patch |= {"settings": replace(NO_SETTINGS, **given), "given": frozenset(given)}
         if any(name in changed for name in _TIMES):
-            times = self._times(row, before)
-            patch |= times.to_patch(slot) if times else {}
+            meetings = self._meetings_of(row, before)
+            if meetings and meetings != slot.all_meetings:
+                times = _times_of(meetings, given.get("time_zone", slot.time_zone))
+                patch |= {"timetable": None, **times} if slot.meetings else times
         names = self._resources(row.line, slot.resources, changed)
         if names != slot.resources:
             several = names if len(names) > 1 else ()
             patch |= {"resource": names[0] if names else None, "several_resources": several}
         return SlotPatch(**patch)
 
-    def _times(self, row: SlotRow, before: SlotCells) -> PlannedTimes | None:
-        """Return the times of a row; None, and a problem, if there are none.
+    def _meetings_of(self, row: SlotRow, before: SlotCells) -> tuple[Meeting, ...] | None:
+        """Return the meetings of a row; None, and a problem, if there are none.
 
         `meetings` and the other columns replace each other, and so do weekdays with times and the
         times of all: those that the file lacks count only if the file has none of the others.
@@ -260,14 +241,12 @@ class _Planner:
         if given.get("meetings"):
             left |= {name: _NO_TIMES[name] for name in _DAYS}
         cells = TimeCells(**(left | given))
-        meetings, timetable = cells.to_meetings(), cells.to_timetable()
-        if isinstance(meetings, CellProblem) or isinstance(timetable, CellProblem):
-            problem = meetings if isinstance(meetings, CellProblem) else timetable
-            if isinstance(problem, CellProblem):
-                add_problem(self._problems, row.line, "first_day", problem)
+        meetings = cells.to_meetings()
+        if isinstance(meetings, CellProblem):
+            self._add(row.line, "first_day", meetings)
             return None
         self._meetings += len(meetings)
-        return PlannedTimes(meetings, timetable)
+        return meetings
 
     def _resources(
         self, line: int, old: tuple[str, ...], changed: Mapping[str, Any]
@@ -296,13 +275,15 @@ class _Planner:
         if problem is None:
             unknown = unknown_resource(column, name, self._campaign.resource_names)
             problem = unknown.problems[0].message
-        add_problem(self._problems, line, column, CellProblem.of(problem))
+        self._add(line, column, problem)
         return name
 
     def _add_all(self, line: int, invalid: InvalidInput) -> None:
         for each in invalid.problems:
-            column = COLUMN_OF_FIELD.get(each.field, each.field)
-            add_problem(self._problems, line, column, CellProblem.of(each.message))
+            self._add(line, COLUMN_OF_FIELD.get(each.field, each.field), each.message)
+
+    def _add(self, line: int, column: str, problem: CellProblem | Problem) -> None:
+        add_problem(self._problems, line, column, problem)
 
     def _check_numbers(self) -> None:
         """Count a problem for each slot whose number another one has after the import."""
@@ -312,8 +293,14 @@ class _Planner:
         changed = self._edited.keys() | {each.id for each in self._created}
         for slot in live:
             if slot.number and slot.id in changed and counts[slot.number] > 1:
-                taken = CellProblem.of(ProblemCode.NUMBER_TAKEN.problem())
-                add_problem(self._problems, self._lines[slot.id], "number", taken)
+                self._add(self._lines[slot.id], "number", ProblemCode.NUMBER_TAKEN.problem())
+
+
+def _times_of(meetings: Sequence[Meeting], time_zone: str) -> dict[str, Any]:
+    """Return the times of a draft or a patch; a single meeting has no timetable."""
+    if len(meetings) == 1:
+        return {"start": meetings[0].start, "end": meetings[0].end}
+    return {"timetable": timetable_of(meetings, time_zone)}
 
 
 def _is_live(state: SlotState) -> bool:
@@ -324,7 +311,9 @@ def _number_of(cells: SlotCells) -> str | None:
     return cells.number if isinstance(cells.number, str) else None
 
 
-def _is_lost_zero(before: str | None, after: str | None) -> bool:
-    """Return whether a spreadsheet made 12 of 0012."""
-    is_shorter = before is not None and after is not None and len(after) < len(before)
-    return is_shorter and before is not None and before.lstrip("0") == after
+def _is_same_number(before: str, after: str) -> bool:
+    """Return whether a spreadsheet made 12 of 0012, or 2026-02-01 of 2-1."""
+    if after == before.lstrip("0"):
+        return True
+    parts, dated = ({*map(int, _DIGITS.findall(each))} for each in (before, after))
+    return bool(parts) and parts <= dated and bool(_DATE_OF_SPREADSHEET.fullmatch(after))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from slotlock.domain.schedule.periods import Period
+from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.tables.table import read_table
 from slotlock.domain.shared.value_object import value_object
@@ -53,8 +54,12 @@ class SlotFile:
         return problems
 
 
-def add_problem(problems: ProblemCollector, line: int, column: str, problem: CellProblem) -> None:
+def add_problem(
+    problems: ProblemCollector, line: int, column: str, problem: CellProblem | Problem
+) -> None:
     """Count the problem of a cell."""
+    if isinstance(problem, Problem):
+        problem = CellProblem.of(problem)
     named = problem.column or column
     problems.add(line, named, problem.message, problem.code, **problem.values)
 

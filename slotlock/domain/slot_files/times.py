@@ -227,8 +227,7 @@ class TimeCells:
         if self.meetings:
             if self.has_days:
                 return SlotFileProblem.TIMES_TWICE.problem("meetings")
-            day = to_local_time(self.meetings[0].start, self.time_zone).date()
-            return Timetable(day, day, extra=self.meetings)
+            return timetable_of(self.meetings, self.time_zone)
         first, last = self.first_day, self.last_day or self.first_day
         if first is None or last is None:
             return SlotFileProblem.TIMES_MISSING.problem("first_day")
@@ -272,6 +271,12 @@ class TimeCells:
         if column == "weekly" and not self.weekly:
             column = "meetings" if self.meetings else "start_time"
         return CellProblem.of(problem.message, column)
+
+
+def timetable_of(meetings: Sequence[Meeting], time_zone: str) -> Timetable:
+    """Return the timetable that has exactly these meetings."""
+    day = to_local_time(meetings[0].start, time_zone).date()
+    return Timetable(day, day, extra=tuple(meetings))
 
 
 def time_cells(meetings: Sequence[Meeting], time_zone: str) -> TimeCells:

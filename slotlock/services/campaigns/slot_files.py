@@ -71,7 +71,7 @@ async def import_slots(
             return checked
         plan = checked.plan
         if dry_run or plan.is_empty or await _write(services, checked, organizer_id, now):
-            return plan.to_result(file, dry_run=dry_run)
+            return SlotsImported(plan, file, dry_run)
     return CampaignBusy(RETRY_AFTER_MS)
 
 

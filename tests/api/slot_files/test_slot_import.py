@@ -1,6 +1,5 @@
 """Courses from a file over HTTP: all rows or none, and an export that changes nothing."""
 
-import asyncio
 import csv
 from collections.abc import AsyncIterator
 from io import BytesIO, StringIO
@@ -161,16 +160,6 @@ async def test_one_wrong_line_imports_nothing(organizer: BookingClient) -> None:
         (2, "UNKNOWN_RESOURCE"),
     ]
     assert await slots_of(organizer, campaign) == {}
-
-
-async def test_two_uploads_at_once_make_one_course_of_each_number(
-    organizer: BookingClient,
-) -> None:
-    campaign = await create_campaign(organizer)
-    uploads = (import_slots(organizer, campaign, COURSES, "&createResources=true") for _ in "ab")
-    counts = await asyncio.gather(*uploads)
-    assert sorted(counts, key=str) == [{"created": 3}, {"unchanged": 3}]
-    assert len(await slots_of(organizer, campaign)) == 3
 
 
 async def test_numbers_can_be_exchanged_and_places_go_to_those_who_wait(

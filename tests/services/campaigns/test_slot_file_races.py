@@ -45,7 +45,7 @@ async def import_file(
         store.services, body, campaign_id, options, ADA.user_id, dry_run=False
     )
     assert isinstance(done, SlotsImported), done
-    return done.created, done.updated, done.unchanged
+    return len(done.plan.created), len(done.plan.patches), done.plan.unchanged
 
 
 async def numbers(store: LateStore, campaign_id: CampaignId) -> list[str]:
