@@ -5,7 +5,7 @@ import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSessi
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { hideNews, newsPanel, unreadNews } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
-import { invitations, others, shows } from "./people.js";
+import { invitations, leads, others, shows } from "./people.js";
 import { showScheme } from "./scheme.js";
 import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
 import { onConnection } from "./socket.js";
@@ -40,7 +40,9 @@ const LATER = {
   wishes: () => import("./views/wishes.js").then(({ openWishes }) => openWishes),
 };
 /** Those for organizers, which come with their texts when one is asked for. */
-const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail", "school"];
+const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail", "school", "led"];
+/** Those of them that a leader of a course needs. The server says who leads it. */
+const FOR_LEADERS = /^(led|door\/.)/;
 
 /** The address loses what a provider sent back, as its code is a secret. */
 const isReturned = returned.has("state") || returned.has("error");
@@ -104,7 +106,7 @@ async function load(name) {
 /** Show the view of the address, if the person may see it. */
 async function show() {
   const { address, name, part } = addressed();
-  const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && !me);
+  const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && (!me || FOR_LEADERS.test(address)));
   const isOfOther = shownTo && shownTo !== me?.id;
   if (address === shownAddress && isForOthers === isBarred && view && !isOfOther) return void (shownTo ??= me?.id);
   shownTo = undefined;
@@ -242,12 +244,12 @@ function bar() {
 
 function tabLinks() {
   // Nothing but the door is there to be pressed at the door.
-  if (shownAddress.startsWith("door/")) return [h("a", { href: "#/door" }, icon("tick"), t("door.done"))];
+  if (shownAddress.startsWith("door/")) return [h("a", { href: isOrganizer() ? "#/door" : "#/led" }, icon("tick"), t("door.done"))];
   const shown = shownAddress.split("/")[0];
   const all = [
     ["", "list", t("tab.courses"), ["campaign", "slot", "wishes"]],
     (me || hasSession()) && ["week", "week", t("tab.week"), []],
-    isOrganizer() && ["organizer", "gear", t("tab.organizer"), FOR_ORGANIZERS],
+    isOrganizer() ? ["organizer", "gear", t("tab.organizer"), FOR_ORGANIZERS] : leads() && ["led", "list", t("tab.led"), []],
     me ? ["account", "person", t("tab.account"), []] : ["signin", "person", t("tab.signin"), []],
   ];
   return all.filter(Boolean).map((each) => {

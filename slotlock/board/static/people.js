@@ -13,7 +13,8 @@ const AWAITED_MS = 20_000;
 /**
  * @typedef {{id: string, name: string}} Person
  * @typedef {{id: string, person: Person}} Place
- * @typedef {{user: string | undefined, readAt: number, others: Person[], invitations: any[], isAwaiting: boolean, places: Record<string, Place[]>}} Persons
+ * @typedef {{user: string | undefined, readAt: number, others: Person[], invitations: any[], leads?: boolean, isAwaiting: boolean,
+ *   places: Record<string, Place[]>}} Persons
  * `places` has the bookings that were made here for others, by slot
  */
 /** @type {Persons} */
@@ -43,6 +44,11 @@ export const whom = { openAt: "", toggled: new Set(), several: null };
 /** Return who is in a team with this person. */
 export function others() {
   return persons.others;
+}
+
+/** Whether this person leads courses. */
+export function leads() {
+  return persons.leads;
 }
 
 /** Return the open invitations to teams. */
@@ -82,7 +88,7 @@ export async function readPeople(youngMs = 0) {
   const all = data.myTeams.flatMap((/** @type {any} */ team) => team.members.map((/** @type {any} */ each) => each.user));
   const found = new Map(all.filter((/** @type {any} */ each) => each && each.id !== user).map((/** @type {any} */ each) => [each.id, each]));
   const isAwaiting = data.myTeams.some((/** @type {any} */ team) => team.invitations.length);
-  keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations, isAwaiting });
+  keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations, leads: data.me?.leadsSlots, isAwaiting });
 }
 
 /** Learn soon of who joins a team, while somebody looks at courses. */

@@ -6,6 +6,7 @@ import { openCourse } from "./organizer/course.js";
 import { documents } from "./organizer/documents.js";
 import { openDoor } from "./organizer/door.js";
 import { openDraw } from "./organizer/draw.js";
+import { openLed } from "./organizer/led.js";
 import { openMail } from "./organizer/mail.js";
 import { openMonitor } from "./organizer/monitor.js";
 import { openPeople } from "./organizer/people.js";
@@ -26,5 +27,6 @@ export const views = {
   people: openPeople,
   webhooks: openWebhooks,
   mail: openMail,
+  led: openLed,
   school: openSchool,
 };

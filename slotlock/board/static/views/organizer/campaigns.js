@@ -5,6 +5,7 @@ import { now } from "../../clock.js";
 import { me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, control, failure, icon, notice, whose } from "../../parts.js";
+import { leads } from "../../people.js";
 import { LiveCampaigns } from "../../store.js";
 import { deviceZone, schoolZone, t } from "../../text.js";
 import { campaignFields, campaignForm } from "./forms/campaignform.js";
@@ -71,6 +72,7 @@ export function openOrganizer(part) {
           h("a", { class: "btn second", href: "#/door" }, icon("code"), t("door.title")),
           h("a", { class: "btn second", href: "#/organizer/rooms" }, icon("school"), t("resources.title")),
           h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title")),
+          leads() && h("a", { class: "btn second", href: "#/led" }, icon("list"), t("tab.led")),
           me?.role === "ADMIN" && h("a", { class: "btn second", href: "#/school" }, icon("gear"), t("school.title"))),
         steps.render(),
         live.error && !live.items

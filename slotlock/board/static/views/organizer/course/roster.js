@@ -12,8 +12,8 @@ import { byListName, listName, userLink } from "../people/parts.js";
 import { Places } from "./places.js";
 import { userPicker } from "./userpicker.js";
 
-/** @param {string} slotId @param {() => any} reload */
-export function roster(slotId, reload) {
+/** @param {string} slotId @param {() => any} reload @param {boolean} [isLed] shown to a leader, who changes no places */
+export function roster(slotId, reload, isLed = false) {
   const places = new Places(reload);
   const { actions } = places;
   /** @type {any[] | null} */
@@ -63,6 +63,12 @@ export function roster(slotId, reload) {
     ];
   }
 
+  /** Return the person of a booking or an entry, for organizers with a link. @param {any} place */
+  function nameOf({ user }) {
+    const name = user && h("strong", null, listName(user));
+    return isLed ? name : user && userLink(user, name);
+  }
+
   /** @param {any} booking */
   function bookingRow(booking) {
     const notes = [
@@ -75,8 +81,8 @@ export function roster(slotId, reload) {
     return h(
       "li",
       { "data-key": booking.id },
-      h("p", null, linkOf(booking), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-      slot.status !== "CANCELLED" && (places.note(booking) ?? [status(booking), places.buttons(booking), places.mover(booking)]),
+      h("p", null, nameOf(booking), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
+      slot.status !== "CANCELLED" && (places.note(booking) ?? [status(booking), !isLed && [places.buttons(booking), places.mover(booking)]]),
     );
   }
 
@@ -95,8 +101,8 @@ export function roster(slotId, reload) {
     return h(
       "li",
       { "data-key": entry.id },
-      h("p", null, !note && `${entry.position}. `, linkOf(entry), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-      note ?? places.waitingButton(entry),
+      h("p", null, !note && `${entry.position}. `, nameOf(entry), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
+      note ?? (!isLed && places.waitingButton(entry)),
     );
   }
 
@@ -117,7 +123,7 @@ export function roster(slotId, reload) {
       section("roster", withCount(t(slot.status === "CANCELLED" ? "roster.ended" : "roster.title"), bookings && String(bookings.length)), [
         isAdding && slot.status === "PUBLISHED" && picker.render(),
         !bookings ? bones(4) : order.length ? h("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty")),
-      ], { actions: slot.status === "PUBLISHED" && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
+      ], { actions: !isLed && slot.status === "PUBLISHED" && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
       line.length > 0 && section(
         "waiting",
         withCount(t("roster.waiting"), String(waiting.length)),
@@ -127,9 +133,4 @@ export function roster(slotId, reload) {
   }
 
   return { load, render };
-}
-
-/** Return a link to the person of a booking or an entry. @param {any} place */
-function linkOf({ user }) {
-  return user && userLink(user, h("strong", null, listName(user)));
 }

@@ -3,14 +3,18 @@
 import { say, site } from "../../../page.js";
 import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { icon, notice } from "../../../parts.js";
+import { icon, notice, whose } from "../../../parts.js";
 import { t } from "../../../text.js";
 import { toggleButton } from "../parts.js";
 import { Form } from "./form.js";
 
-/** @param {{slotId: string} | {campaignId: string, unplaced?: boolean}} audience all with a place there, or all without one */
-export function announcer(audience) {
+/**
+ * @param {{slotId: string} | {campaignId: string, unplaced?: boolean}} audience all with a place there, or all without one
+ * @param {boolean} [isLed] whether a leader writes, who has no right to write to those who wait
+ */
+export function announcer(audience, isLed = false) {
   const isOfUnplaced = "unplaced" in audience;
+  const hasWaiting = !isOfUnplaced && !isLed;
   const title = () => t(isOfUnplaced ? "announce.unplaced" : "announce.title");
   /** @type {any} */
   let form = null;
@@ -21,7 +25,7 @@ export function announcer(audience) {
   let sent = "";
 
   function toggle() {
-    form = form ? null : new Form("announce", { subject: "", text: "", includeWaiting: false }).keep();
+    form = form ? null : new Form("announce", { subject: "", text: "", includeWaiting: false }).keep(Object.values(audience).join(" "));
     sent = "";
     redraw();
     if (!form) return;
@@ -32,7 +36,7 @@ export function announcer(audience) {
   async function read() {
     counts = [];
     try {
-      const found = await Promise.all([false, !isOfUnplaced].map((includeWaiting) => run("announcementRecipients", { ...audience, includeWaiting })));
+      const found = await Promise.all([false, hasWaiting].map((includeWaiting) => run("announcementRecipients", { ...audience, includeWaiting })));
       counts = found.map((each) => each.announcementRecipientCount);
     } catch (caught) {
       codeOf(caught); // the form works without counts
@@ -76,7 +80,7 @@ export function announcer(audience) {
     return [
       form.field("subject", { required: true, maxlength: 200, onset }),
       form.field("text", { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }),
-      !isOfUnplaced && form.check("includeWaiting"),
+      hasWaiting && form.check("includeWaiting"),
       h(
         "p",
         null,
@@ -88,8 +92,8 @@ export function announcer(audience) {
   }
 
   return {
-    /** The button that opens the form; nothing on a site without mail. */
-    button: () => site.sendsMail && toggleButton(title(), form, toggle),
+    /** Return the button that opens the form; nothing on a site without mail. @param {any} [label] @param {string} [about] the course */
+    button: (label = title(), about = "") => site.sendsMail && toggleButton([label, about && whose(about)], form, toggle),
     render() {
       if (sent) return notice("yours", "tick", sent);
       if (!form) return null;

@@ -7,9 +7,11 @@ import { language, t } from "../../../text.js";
 const OF_SLOTS = ["PDF", "XLSX", "CSV"];
 const OF_CAMPAIGNS = [...OF_SLOTS, "XLSX.USER", "XLSX.GROUP", "XLSX.RESOURCE", "PDF.RESOURCE"];
 
-/** Return a button for each file. @param {import("./actions.js").Actions} actions @param {string} id of a slot or a campaign @param {string} label */
-export function exportButtons(actions, id, label) {
-  const files = id.startsWith("campaign") ? OF_CAMPAIGNS : OF_SLOTS;
+/**
+ * Return a button for each file.
+ * @param {import("./actions.js").Actions} actions @param {string} id of a slot or a campaign @param {string} label @param {string[]} [files]
+ */
+export function exportButtons(actions, id, label, files = id.startsWith("campaign") ? OF_CAMPAIGNS : OF_SLOTS) {
   return h(
     "div",
     { class: "row even", role: "group", "aria-label": label },

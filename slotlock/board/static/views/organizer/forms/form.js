@@ -84,9 +84,9 @@ export class Form {
     for (const { name, from, default: value } of this.fields) values[name] ??= (from ? from(this.object, this, name) : this.object[name]) ?? value;
   }
 
-  /** Keep what is typed in the tab, and show what was typed at this address before. */
-  keep() {
-    this.place = `slotlock.form ${this.owner} ${this.texts} ${location.hash}`;
+  /** Keep what is typed in the tab, and show what was typed there before. @param {string} [about] what it is about, by default this address */
+  keep(about = location.hash) {
+    this.place = `slotlock.form ${this.owner} ${this.texts} ${about}`;
     const kept = tab.read(this.place, ({ key, typed }) => typed && { key, typed });
     if (!kept) return this;
     this.isKept = true;

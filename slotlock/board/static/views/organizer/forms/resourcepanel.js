@@ -4,7 +4,8 @@ import { h, redraw } from "../../../kernel.js";
 import { button, whose } from "../../../parts.js";
 import { t } from "../../../text.js";
 import { toggleButton } from "../parts.js";
-import { Actions } from "./actions.js";
+import { userPicker } from "../course/userpicker.js";
+import { Actions, focusAfter } from "./actions.js";
 import { Form } from "./form.js";
 import { kindOptions, loadResources, resources } from "./resources.js";
 
@@ -16,6 +17,12 @@ export function openResources() {
   loadResources();
   /** The resource that is changed, and its form. @type {{id: string, form: Form} | null} */
   let changed = null;
+  /** The id of the one whose leader is chosen. */
+  let led = "";
+  const picker = userPicker((user) => [
+    actions.button(`lead ${user.id}`, "second", [t("resources.choose"), whose(user.name)], () => setLeader(user)),
+    actions.problem(`lead ${user.id}`),
+  ]);
 
   function newForm() {
     return new Form("resources", { names: "", kind: "ROOM" });
@@ -65,6 +72,34 @@ export function openResources() {
     );
   }
 
+  /** @param {string} id */
+  function toggleLeader(id) {
+    led = led === id ? "" : id;
+    picker.clear();
+    if (led) requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById("user-search")?.focus()));
+  }
+
+  /** Let a person lead the courses of a teacher, or nobody, with an empty id. @param {{id: string, name?: string}} user */
+  async function setLeader(user) {
+    const variables = { input: { resourceId: led, leaderId: user.id || null } };
+    if (!(await actions.run(`lead ${user.id}`, "updateResource", variables, t(user.id ? "resources.ledBy" : "resources.ledByNobody", user)))) return;
+    toggleLeader("");
+    await loadResources();
+    focusAfter();
+  }
+
+  /** @param {any} resource */
+  function leaderChoice({ name, leader }) {
+    return h(
+      "div",
+      { class: "whole stack" },
+      h("p", { class: "soft" }, t("resources.leaderHelp", { name })),
+      picker.render(),
+      leader && actions.button("lead ", "plain", [t("resources.endLead"), whose(leader.name)], () => setLeader({ id: "" })),
+      actions.problem("lead "),
+    );
+  }
+
   async function remove(/** @type {any} */ resource) {
     if (await actions.run(resource.id, "deleteResource", { id: resource.id }, t("resources.deleted", { name: resource.name }))) await loadResources();
   }
@@ -86,15 +121,17 @@ export function openResources() {
         return h(
           "li",
           { "data-key": each.id },
-          h("p", null, each.name, " ", h("span", { class: "soft" }, t(`resources.${each.kind}`))),
+          h("p", null, each.name, " ", h("span", { class: "soft" }, t(`resources.${each.kind}`), each.leader && ` · ${t("resources.ledBy", each.leader)}`)),
           h(
             "div",
             { class: "row" },
+            each.kind === "STAFF" && toggleButton([t("resources.leader"), name()], led === each.id, () => toggleLeader(each.id), "plain"),
             toggleButton([t("course.edit"), name()], isChanged, () => change(each), "plain"),
             button("plain", [t("form.delete"), name()], () => remove(each)),
           ),
           actions.problem(each.id),
           isChanged && changeForm(each),
+          led === each.id && leaderChoice(each),
         );
       })),
     ];
