@@ -3,6 +3,7 @@
 import secrets
 from base64 import urlsafe_b64decode
 from dataclasses import dataclass
+from string import hexdigits
 
 import httpx
 import orjson
@@ -16,6 +17,7 @@ from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.series import CREATE_SERIES
 from tests.support.queue.documents import REQUEST_BOOKING
+from tests.support.scenarios.led_course import CREATE_LED
 
 PAGE_FIELDS = "edges { cursor } pageInfo { hasNextPage hasPreviousPage endCursor }"
 
@@ -138,19 +140,24 @@ async def create_connection_fixture(
 ) -> ConnectionFixture:
     """Create slots, campaigns and bookings so that every connection has several items."""
     _, reader = create_booking_clients(http, 0, app)
-    campaign_id = await create_campaign(reader)
+    # The classes of all users are hexadecimal, and the reader leads a slot.
+    campaign_id = await create_campaign(
+        reader, leaderGroups=[f"{digit}*" for digit in hexdigits[:16]]
+    )
+    reader_id, led = await reader.fetch_user_id(), f"Teacher {secrets.token_hex(4)}"
+    await reader.execute(CREATE_LED, name=led, leader=reader_id)
     times = {"startTime": hours_from_now(500), "endTime": hours_from_now(501)}
     weekly = {"slot": {"title": "Weekly", **times}, "rrule": "FREQ=WEEKLY;COUNT=8"}
     await reader.book_slot(full_slot_id := await reader.add_slot(**times))
     fixture = ConnectionFixture(
         reader,
         app,
-        await reader.add_slot(capacity=50, campaignId=campaign_id, **times),
+        await reader.add_slot(capacity=50, campaignId=campaign_id, resource=led, **times),
         full_slot_id,
         campaign_id,
         (await reader.execute(CREATE_SERIES, input=weekly))["seriesId"],
         (await reader.execute(CREATE_WEBHOOK, campaignId=campaign_id))["webhook"]["id"],
-        await reader.fetch_user_id(),
+        reader_id,
     )
     for _ in range(activity_rounds):
         await fixture.add_activity()
