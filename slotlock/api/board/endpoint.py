@@ -75,6 +75,8 @@ ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
 ALONE = (
     *(WORKER, RELOAD, ORGANIZERS),
     *("draws.js", "together.js", "views/account.js", "views/wishes.js"),
+    # Only a school that has periods loads it; its rows need the words of the first at once.
+    (PERIODS := "periods.js"),
 )
 CSS_BLANKS = re.compile(r"(?:/\*.*?\*/|\s)+", re.DOTALL)
 # What a browser may write to the log.
@@ -244,12 +246,12 @@ def _page(
 
 
 def _show_period(period: Period) -> dict[str, object]:
-    """Return a period as the API shows it."""
+    """Return a period as the API shows it, but for its weekdays, which count from Sunday."""
     return {
         "name": period.name,
         "startTime": f"{period.start:%H:%M}",
         "endTime": f"{period.end:%H:%M}",
-        "weekdays": [each.name for each in period.weekdays],
+        "weekdays": [(each.value + 1) % 7 for each in period.weekdays],
     }
 
 
@@ -296,8 +298,9 @@ def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardF
     files["board.css"] = CSS_BLANKS.sub(" ", files["board.css"])
     merged = merged_modules(texts, START, alone=ALONE)
     files |= {name: stripped(text) for name, text in merged.items()}
-    # The worker gets the version, and the names of the files that members need.
-    names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
+    # The worker gets the version, and the names of the files that members of each school need.
+    others = (WORKER, PERIODS)
+    names = [name for name in files if name not in others and not name.startswith(FOR_ORGANIZERS)]
     worker = files[WORKER].replace("{{version}}", version)
     files[WORKER] = worker.replace("{{files}}", json.dumps(names))
     return {name: BoardFile(name, text.encode()) for name, text in files.items()}
@@ -321,7 +324,7 @@ def board_files() -> dict[str, bytes]:
     files["messages/de-formal.js"] = _module("messages", formal)
     shared = [name for name in files if is_module(name) and not name.startswith(FOR_ORGANIZERS)]
     in_any = _used_in(files[each] for each in shared)
-    in_first = _used_in(files[each] for each in shared if each not in ALONE)
+    in_first = _used_in(files[each] for each in shared if each not in ALONE or each == PERIODS)
     for name, all_values in values.items():
         exported, _, file = name.removesuffix(".js").partition("/")
         of_members = {key: value for key, value in all_values.items() if in_any(key)}

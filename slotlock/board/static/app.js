@@ -7,7 +7,7 @@ import { hideNews, newsPanel, unreadNews } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
 import { invitations, leads, others, shows } from "./people.js";
 import { showScheme } from "./scheme.js";
-import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
+import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, periods, t } from "./text.js";
 import { onConnection } from "./socket.js";
 import { openCampaigns } from "./views/campaigns.js";
 import { openInvitation, openReset } from "./views/invitation.js";
@@ -168,6 +168,7 @@ function loadTogether() {
 }
 let hasTogether = false;
 shows.load = loadTogether;
+periods.load = () => site.periods && import("./periods.js").catch(() => null);
 
 function drawPage() {
   if (!view || !hasTexts) return;
@@ -301,7 +302,7 @@ async function start() {
   // A view that asks for its list does so in the round trip of the texts. What a provider sent needs texts.
   if (isKnown && !isReturned) show();
   else load(addressed().name).catch(() => null);
-  await Promise.all([loadTexts(), isKnown || Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
+  await Promise.all([loadTexts(), periods.load(), isKnown || Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
   await useLanguage();
   hasTexts = true;
   await show();

@@ -54,6 +54,12 @@ export async function loadTextsOfOrganizers() {
   await read();
 }
 
+/**
+ * Says in which periods of a school day meetings are, as "Tue, period 3": periods.js does, which a school loads that has some.
+ * @type {{of: (meetings: Array<{startTime: string, endTime: string}>, zone: string) => string, load: () => any}}
+ */
+export const periods = { of: () => "", load: () => null };
+
 async function read() {
   const [wanted, later, all] = [language, hasLater, isOrganizing];
   const found = await Promise.all([
@@ -199,10 +205,15 @@ function longWeekdayOf(at, zone) {
 }
 
 /**
- * Return when a course meets, as "Every Monday 15:30, 12 meetings"; empty for one.
- * @param {{meetingCount: number, meetings: Array<{startTime: string}>, timeZone: string}} slot with its first meetings
+ * Return when a course meets, as "Every Monday 15:30, 12 meetings · Mon, period 7"; of one meeting the period.
+ * @param {any} slot with its first meetings
  */
-export function rhythmOf({ meetingCount: count, meetings, timeZone }) {
+export function rhythmOf(slot) {
+  return [weeklyOf(slot), periods.of(slot.meetings, slot.timeZone)].filter(Boolean).join(" · ");
+}
+
+/** @param {{meetingCount: number, meetings: Array<{startTime: string}>, timeZone: string}} slot */
+function weeklyOf({ meetingCount: count, meetings, timeZone }) {
   if (!(count > 1)) return "";
   const unique = (/** @type {(at: string, zone: string) => string} */ of) => [...new Set(meetings.map((each) => of(each.startTime, timeZone)))];
   const [time, ...otherTimes] = unique(timeOf);

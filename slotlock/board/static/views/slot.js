@@ -314,11 +314,12 @@ function recent(at, zone) {
 
 /** @param {any} slot */
 function when(slot) {
-  if (slot.meetings.length === 1) return meetingText(slot.meetings[0], slot.timeZone);
-  return [
-    rhythmOf({ ...slot, meetingCount: slot.meetings.length }),
+  const rhythm = rhythmOf({ ...slot, meetingCount: slot.meetings.length });
+  const texts = slot.meetings.length === 1 ? [meetingText(slot.meetings[0], slot.timeZone), rhythm] : [
+    rhythm,
     t("slot.fromTo", { from: dayOf(slot.startTime, slot.timeZone), until: dayOf(slot.endTime, slot.timeZone) }),
-  ].join(" · ");
+  ];
+  return texts.filter(Boolean).join(" · ");
 }
 
 /** Return a date of several, which are in order. @param {any} meeting @param {string} zone */

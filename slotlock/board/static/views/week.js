@@ -12,7 +12,7 @@ import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
 import { oneAtATime, readAll } from "../store.js";
 import { calendarFeed } from "./feed.js";
-import { countdown, dateKey, dayOf, hoursOf, listOf, ordinal, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
+import { countdown, dateKey, dayOf, hoursOf, listOf, ordinal, periods, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
 
 const DAY_MS = 86_400_000;
 /** The hours of a day that has nothing earlier or later. */
@@ -170,7 +170,11 @@ export function openWeek() {
       h(
         "p",
         { class: "soft" },
-        [`${opening(Date.parse(meeting.startTime), slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, whereOf(slot)].filter(Boolean).join(" · "),
+        [
+          `${opening(Date.parse(meeting.startTime), slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`,
+          periods.of([meeting], slot.timeZone),
+          whereOf(slot),
+        ].filter(Boolean).join(" · "),
       ),
       code?.checkInQr && checkInCodeFigure(code, slot.title),
       cutoff > now() && bookingActions(slot, code?.calendarUrl, true, () => cancel({ ...slot, myBooking: booking })),
@@ -311,7 +315,7 @@ function codeItem({ id, slot }, code) {
 }
 
 /** @param {Entry} each */
-function meetingItem({ key, slot, booking, entry, startTime, from, to, lane, lanes }) {
+function meetingItem({ key, slot, booking, entry, startTime, endTime, from, to, lane, lanes }) {
   const isWaiting = !booking || booking.status === "HELD";
   const isCancelled = slot.status === "CANCELLED";
   const quarter = (/** @type {number} */ value) => Math.round(value * 4) / 4;
@@ -333,6 +337,6 @@ function meetingItem({ key, slot, booking, entry, startTime, from, to, lane, lan
       icon(isCancelled ? "warning" : entry ? "people" : isWaiting ? "clock" : "tick"),
     ),
     h("a", { href: `#/slot/${slot.id}` }, isCancelled ? h("s", null, slot.title) : slot.title),
-    h("span", { class: "is soft" }, [whereOf(slot), text].filter(Boolean).join(" · ")),
+    h("span", { class: "is soft" }, [periods.of([{ startTime, endTime }], slot.timeZone), whereOf(slot), text].filter(Boolean).join(" · ")),
   );
 }

@@ -11,13 +11,16 @@ import { deviceZone, schoolZone, t } from "../../text.js";
 import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { openHolidays } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
+import { openPeriods } from "./forms/periods.js";
 import { openResources } from "./forms/resourcepanel.js";
 import { firstSteps } from "./firststeps.js";
 
-/** @param {string} part "", "new", "rooms" or "holidays" */
+/** The pages below this one by the rest of their address. @type {Record<string, () => any>} */
+const PARTS = { new: openNewCampaign, rooms: openResources, holidays: openHolidays, periods: openPeriods };
+
+/** @param {string} part "" or one of PARTS */
 export function openOrganizer(part) {
-  if (part === "new") return openNewCampaign();
-  if (part) return part === "rooms" ? openResources() : openHolidays();
+  if (Object.hasOwn(PARTS, part)) return PARTS[part]();
   const live = new LiveCampaigns(count);
   let isLeft = false;
   /** Statistics by campaign. @type {Map<string, any>} */
@@ -73,6 +76,7 @@ export function openOrganizer(part) {
           h("a", { class: "btn second", href: "#/organizer/rooms" }, icon("school"), t("resources.title")),
           h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title")),
           leads() && h("a", { class: "btn second", href: "#/led" }, icon("list"), t("tab.led")),
+          h("a", { class: "btn second", href: "#/organizer/periods" }, icon("clock"), t("periods.title")),
           me?.role === "ADMIN" && h("a", { class: "btn second", href: "#/school" }, icon("gear"), t("school.title"))),
         steps.render(),
         live.error && !live.items

@@ -9,7 +9,7 @@ import { whereOf } from "../../rows.js";
 import { groupsOf, offText } from "../../slotstate.js";
 import { subscribe } from "../../socket.js";
 import { oneAtATime } from "../../store.js";
-import { commas, dayOf, shortOf, t, timeOf } from "../../text.js";
+import { commas, dayOf, periods, shortOf, t, timeOf } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { exportButtons } from "./forms/exports.js";
@@ -106,7 +106,7 @@ export function openCourse(part) {
         h("div", { class: "stack tight grow" },
           slot.campaign && h("p", null, h("a", { href: `#/plan/${slot.campaign.id}` }, slot.campaign.name)),
           h("h1", null, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title, " ", stateTag(isOver)),
-          h("p", { class: "soft" }, [when(), whereOf(slot)].filter(Boolean).join(" · ")),
+          h("p", { class: "soft" }, [when(), periods.of(slot.meetings, slot.timeZone), whereOf(slot)].filter(Boolean).join(" · ")),
           zoneNote(slot.timeZone)),
         h("div", { class: "row push even" },
           slot.status !== "CANCELLED" && h("a", { class: "btn second", href: `#/course/${slotId}/edit` }, t("course.edit")),

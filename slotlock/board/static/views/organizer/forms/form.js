@@ -274,7 +274,7 @@ export class Form {
    * @param {string} name
    * @param {string} add the text of the button
    * @param {(last?: any) => any} next returns a new row, below the last one
-   * @param {Record<string, Record<string, any>>} cells the attributes of their inputs by the part of a row
+   * @param {Record<string, any>} cells the attributes of their inputs, or a function of the row that returns them, by the part of a row
    * @param {{label?: string, help?: string}} [texts]
    */
   rows(name, add, next, cells, { label = this.label(name), help = this.help(name) } = {}) {
@@ -292,7 +292,7 @@ export class Form {
         h(
           "div",
           { class: "row", "data-key": `${this.id(name)} ${index} of ${rows.length}` },
-          Object.entries(cells).map(([part, attributes]) => this.cell(name, row, part, attributes)),
+          Object.entries(cells).map(([part, attributes]) => this.cell(name, row, part, typeof attributes === "function" ? attributes(row) : attributes)),
           button("plain", [t("form.remove"), h("span", { class: "vh" }, ` ${label} ${index + 1}`)], () => {
             change(rows.filter((/** @type {any} */ each) => each !== row));
             focusKey(this.id(name), " > p > .btn");
@@ -306,15 +306,18 @@ export class Form {
     );
   }
 
-  /** Return an input of a row. @param {string} name of the rows @param {any} row @param {string} part @param {Record<string, any>} attributes */
-  cell(name, row, part, { label = this.label(part), onset, ...others }) {
+  /**
+   * Return an input of a row, or of what `onset` changes in it. @param {string} name of the rows @param {any} row @param {string} part
+   * @param {Record<string, any>} attributes
+   */
+  cell(name, row, part, { label = this.label(part), value = row[part], onset, ...others }) {
     const oninput = (/** @type {any} */ event) => {
-      onset?.(row, event.target.value);
-      row[part] = event.target.value;
+      if (onset) onset(event.target.value, row);
+      else row[part] = event.target.value;
       this.set(name, this.values[name]);
       if (onset) redraw();
     };
-    return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(row[part], { oninput, ...this.described(name, ""), ...others }));
+    return h("label", { class: "cell" }, h("span", { class: "small soft" }, label), input(value, { oninput, ...this.described(name, ""), ...others }));
   }
 
   /**

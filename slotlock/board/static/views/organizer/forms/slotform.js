@@ -1,18 +1,17 @@
 // @ts-check
 /** A slot as a form: one that meets once, a course with many meetings, or a weekly series of slots. */
 import { h } from "../../../kernel.js";
-import { t, timeFormat } from "../../../text.js";
+import { site } from "../../../page.js";
+import { t } from "../../../text.js";
 import { Form, zoneHelp } from "./form.js";
 import { groupField, groupsIn } from "./groups.js";
 import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
 import { GROUP_LIMITS, QUEUE_ONLY } from "./limits.js";
 import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
+import { movePeriod, periodCell, weekday, WEEKDAYS } from "./periods.js";
 import { loadResources, RESOURCES } from "./resources.js";
 
-const WEEKDAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"];
 const WORKDAYS = "workdays";
-/** A Monday. */
-const MONDAY = Date.UTC(2024, 0, 1, 12);
 const DAY_MINUTES = 1440;
 const USUAL_MINUTES = 90;
 /** @type {import("./form.js").Field[]} */
@@ -131,8 +130,12 @@ function times(form, slot) {
         form.label("addWeekly"),
         nextWeekly,
         {
-          weekday: { options: [...WEEKDAYS.map((each, index) => [each, weekday(index)]), [WORKDAYS, form.label(WORKDAYS)]] },
-          startTime: { type: "time", onset: keepLength },
+          weekday: {
+            options: [...WEEKDAYS.map((each, index) => [each, weekday(index)]), [WORKDAYS, form.label(WORKDAYS)]],
+            onset: (/** @type {string} */ day, /** @type {any} */ row) => onDay(row, day),
+          },
+          ...(site.periods && { period: (/** @type {any} */ row) => periodCell(row, weekdaysOf(row.weekday)) }),
+          startTime: { type: "time", onset: startAt },
           endTime: { type: "time" },
         },
         { help },
@@ -167,9 +170,21 @@ function times(form, slot) {
   ];
 }
 
-/** Return a new meeting of each week: on the day after the last one, at its times. @param {any} [last] */
+/** Return a new meeting of each week: on the day after the last one, at its times or in its period. @param {any} [last] */
 function nextWeekly(last = { startTime: "15:00", endTime: "16:30" }) {
-  return { ...last, weekday: WEEKDAYS[(WEEKDAYS.indexOf(last.weekday) + 1) % WEEKDAYS.length] };
+  return onDay({ ...last }, WEEKDAYS[(WEEKDAYS.indexOf(last.weekday) + 1) % WEEKDAYS.length]);
+}
+
+/** Return a weekly row on another day. @param {any} row @param {string} day */
+function onDay(row, day) {
+  const before = row.weekday;
+  row.weekday = day;
+  return before && site.periods ? movePeriod(row, weekdaysOf(before), weekdaysOf(day)) : row;
+}
+
+/** Return the weekdays of a row. @param {string} day */
+function weekdaysOf(day) {
+  return day === WORKDAYS ? WEEKDAYS.slice(0, 5) : [day];
 }
 
 /**
@@ -239,11 +254,6 @@ function preview(form) {
   );
 }
 
-/** Return the name of a day of the week. @param {number} index from Monday */
-function weekday(index) {
-  return timeFormat("UTC", { weekday: "long" }).format(MONDAY + index * DAY_MS);
-}
-
 /** Return the input of `updateSlot`: only what was changed, as other slots of the series may differ in the rest. @param {Form} form @param {any} slot */
 export function changedSlot(form, slot) {
   const before = new Form("slotForm", { timeZone: slot.timeZone }, SLOT_FIELDS, slot).input();
@@ -286,9 +296,10 @@ function lengthOf({ startTime, endTime }) {
   return (end - start + DAY_MS) % DAY_MS || DAY_MS;
 }
 
-/** Let a weekly meeting that will start at another time take as long as before. @param {any} row @param {string} startTime */
-function keepLength(row, startTime) {
+/** Let a weekly meeting start at another time, and take as long as before. @param {string} startTime @param {any} row */
+function startAt(startTime, row) {
   if (row.startTime && row.endTime && startTime) row.endTime = plusDays(`2031-05-05T${startTime}`, lengthOf(row) / DAY_MS).slice(11);
+  row.startTime = startTime;
 }
 
 /** @param {Form} form */
@@ -296,8 +307,7 @@ function timetable(form) {
   const extra = extraMeetings(form);
   if (!form.values.weekly.length) return extra.length ? timetableOf(extra, form.zone) : form.missing("weekly");
   const { first, last } = form.values;
-  const weekly = form.values.weekly.flatMap((/** @type {any} */ row) => (
-    row.weekday === WORKDAYS ? WEEKDAYS.slice(0, 5).map((each) => ({ ...row, weekday: each })) : row));
+  const weekly = form.values.weekly.flatMap((/** @type {any} */ row) => weekdaysOf(row.weekday).map((each) => ({ ...row, weekday: each })));
   if (!first) form.missing("first");
   if (!last) form.missing("last");
   if (weekly.some((/** @type {any} */ row) => !row.startTime || !row.endTime)) form.fail("weekly", t("slotForm.weeklyRow"));
