@@ -1,5 +1,6 @@
 """The courses of a campaign come from a file on the board, and go to one, in a real browser."""
 
+import asyncio
 import csv
 import secrets
 from datetime import UTC, date, datetime, time
@@ -10,7 +11,7 @@ import openpyxl
 import pytest
 from openpyxl.styles.numbers import FORMAT_DATE_DMYSLASH
 from openpyxl.utils.datetime import CALENDAR_MAC_1904
-from playwright.async_api import FilePayload, Page, expect
+from playwright.async_api import FilePayload, Page, Route, expect
 
 from tests.board.test_accessibility import violations
 from tests.board.test_organizers import open_as_organizer
@@ -144,6 +145,23 @@ async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Boar
     )
     await page.get_by_role("button", name="Import 1 course").click()
     await page.locator(".notice", has_text="1 course is imported.").wait_for()
+
+
+async def test_a_choice_that_comes_while_a_file_is_checked_counts(board: Board) -> None:
+    campaign = await create_campaign(board.organizer)
+    page = await open_as_organizer(board, f"plan/{campaign}/file")
+    is_chosen = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await is_chosen.wait()
+        await route.continue_()
+
+    await page.route("**/slots/import?*createResources=false*", hold)
+    async with page.expect_request("**/slots/import?*"):
+        await choose(page, workbook(HEADER, (*CHESS[:-1], f"{ROOM} of another")))
+    await page.get_by_label("Create teachers and rooms that are missing").check()
+    is_chosen.set()
+    await expect(page.locator("[data-key=changes] li")).to_have_count(1)
 
 
 async def test_the_example_is_a_file_that_can_be_imported_in_each_language(board: Board) -> None:
