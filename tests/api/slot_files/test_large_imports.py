@@ -42,7 +42,7 @@ async def test_10_000_meetings_change_all_or_none_although_the_process_is_killed
         async with AsyncMongoClient[Document](settings["SLOTLOCK_MONGO_URL"]) as client:
             slots = client.get_default_database()["slots"]
             of_import = {"ns": slots.full_name, "transaction": {"$exists": True}, "op": "update"}
-            pipeline = [{"$currentOp": {"allUsers": True}}, {"$match": of_import}]
+            pipeline: list[Document] = [{"$currentOp": {"allUsers": True}}, {"$match": of_import}]
 
             async def is_writing() -> bool:
                 assert not sending.done()
