@@ -5,6 +5,7 @@ import csv
 import secrets
 from datetime import UTC, date, datetime, time
 from io import BytesIO, StringIO
+from pathlib import Path
 from typing import Any
 
 import openpyxl
@@ -101,6 +102,13 @@ async def test_a_workbook_is_read_as_it_is_shown(board: Board) -> None:
         cell.number_format = code
     book.save(file)
     assert await read(page, file.getvalue()) == [[*formats.values()]]
+    # LibreOffice opened a CSV file in German, and saved it with its own dates and line ends.
+    saved = (Path(__file__).parent / "libreoffice.xlsx").read_bytes()
+    days, times = ["2035-09-03", "2035-12-20", "Di, Do"], ["13:30:00", "15:00:00"]
+    assert (await read(page, saved))[1] == [
+        *("12", "Schach für Anfänger", "Frau Vögel", "Übungsraum", *days, *times),
+        *("12", "Zeile 1\u2028\u2028- Straße", ""),
+    ]
 
 
 async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Board) -> None:
