@@ -114,6 +114,7 @@ SLOW = (
     "api/calendars/test_published_calendars.py::test_a_calendar_with_too_many_events",
     "api/calendars/test_published_calendars.py::test_every_known_zone",
     "api/exports/test_export_builder.py::test_up_to_a_thousand_slots",
+    "api/slot_files/test_large_imports.py",
     "auth/user_import/test_import_limits.py",
     "auth/user_import/test_import_races.py::test_after_two_concurrent_imports",
     "auth/user_import/test_user_import.py::test_10_000_users",

@@ -1,16 +1,18 @@
 """The courses of a campaign come from a file on the board, and go to one, in a real browser."""
 
+import asyncio
 import csv
 import secrets
 from datetime import UTC, date, datetime, time
 from io import BytesIO, StringIO
+from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
 from openpyxl.styles.numbers import FORMAT_DATE_DMYSLASH
 from openpyxl.utils.datetime import CALENDAR_MAC_1904
-from playwright.async_api import FilePayload, Page, expect
+from playwright.async_api import FilePayload, Page, Route, expect
 
 from tests.board.test_accessibility import violations
 from tests.board.test_organizers import open_as_organizer
@@ -100,6 +102,13 @@ async def test_a_workbook_is_read_as_it_is_shown(board: Board) -> None:
         cell.number_format = code
     book.save(file)
     assert await read(page, file.getvalue()) == [[*formats.values()]]
+    # LibreOffice opened a CSV file in German, and saved it with its own dates and line ends.
+    saved = (Path(__file__).parent / "libreoffice.xlsx").read_bytes()
+    days, times = ["2035-09-03", "2035-12-20", "Di, Do"], ["13:30:00", "15:00:00"]
+    assert (await read(page, saved))[1] == [
+        *("12", "Schach für Anfänger", "Frau Vögel", "Übungsraum", *days, *times),
+        *("12", "Zeile 1\u2028\u2028- Straße", ""),
+    ]
 
 
 async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Board) -> None:
@@ -144,6 +153,23 @@ async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Boar
     )
     await page.get_by_role("button", name="Import 1 course").click()
     await page.locator(".notice", has_text="1 course is imported.").wait_for()
+
+
+async def test_a_choice_that_comes_while_a_file_is_checked_counts(board: Board) -> None:
+    campaign = await create_campaign(board.organizer)
+    page = await open_as_organizer(board, f"plan/{campaign}/file")
+    is_chosen = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await is_chosen.wait()
+        await route.continue_()
+
+    await page.route("**/slots/import?*createResources=false*", hold)
+    async with page.expect_request("**/slots/import?*"):
+        await choose(page, workbook(HEADER, (*CHESS[:-1], f"{ROOM} of another")))
+    await page.get_by_label("Create teachers and rooms that are missing").check()
+    is_chosen.set()
+    await expect(page.locator("[data-key=changes] li")).to_have_count(1)
 
 
 async def test_the_example_is_a_file_that_can_be_imported_in_each_language(board: Board) -> None:
