@@ -45,6 +45,7 @@ async def test_a_secretary_gives_a_teacher_a_list_and_ends_that_later(board: Boa
     keller = await board.colleague("Ms Keller")
     page = await board.open(await board.context(keller, viewport=WINDOW), "#/organizer/rooms")
     await page.get_by_role("button", name="Led by").click()  # only members of the staff have it
+    await expect(page.get_by_label("Name or email address")).to_be_focused()
     await page.keyboard.type("Ada")
     await page.get_by_role("button", name="Choose: Ada Frank").click()
     await shown(page, "Person · led by Ada Frank").wait_for()
