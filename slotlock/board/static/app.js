@@ -41,8 +41,6 @@ const LATER = {
 };
 /** Those for organizers, which come with their texts when one is asked for. */
 const FOR_ORGANIZERS = ["organizer", "plan", "course", "draw", "monitor", "door", "people", "webhooks", "mail", "school", "led"];
-/** Those of them that a leader of a course needs. The server says who leads it. */
-const FOR_LEADERS = /^(led|door\/.)/;
 
 /** The address loses what a provider sent back, as its code is a secret. */
 const isReturned = returned.has("state") || returned.has("error");
@@ -106,7 +104,8 @@ async function load(name) {
 /** Show the view of the address, if the person may see it. */
 async function show() {
   const { address, name, part } = addressed();
-  const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && (!me || FOR_LEADERS.test(address)));
+  // The server says who leads a course, and opens its door.
+  const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && (!me || /^(led|door\/.)/.test(address)));
   const isOfOther = shownTo && shownTo !== me?.id;
   if (address === shownAddress && isForOthers === isBarred && view && !isOfOther) return void (shownTo ??= me?.id);
   shownTo = undefined;

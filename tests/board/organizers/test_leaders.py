@@ -14,7 +14,7 @@ from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.board.pages import Board, shown
 from tests.support.clients.client import hours_from_now
-from tests.support.scenarios.led_course import CREATE_LED
+from tests.support.scenarios.led_course import CREATE_LED, SET_LEADER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,14 +37,15 @@ async def app(
         yield running
 
 
-async def test_a_secretary_gives_a_teacher_a_list_and_takes_it_back(board: Board) -> None:
+async def test_a_secretary_gives_a_teacher_a_list_and_ends_that_later(board: Board) -> None:
     ada = await board.student("Ada Frank")
     await board.vouch_for(ada)
     await board.organizer.execute(CREATE_LED, name="Ms Frank", leader=None)
     await board.organizer.execute(CREATE_LED, name="Hall", leader=None, kind="ROOM")
     keller = await board.colleague("Ms Keller")
     page = await board.open(await board.context(keller, viewport=WINDOW), "#/organizer/rooms")
-    await page.get_by_role("button", name="Led by").click()  # rooms have none
+    await page.get_by_role("button", name="Led by").click()  # only members of the staff have it
+    await expect(page.get_by_label("Name or email address")).to_be_focused()
     await page.keyboard.type("Ada")
     await page.get_by_role("button", name="Choose: Ada Frank").click()
     await shown(page, "Person · led by Ada Frank").wait_for()
@@ -63,17 +64,16 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     mia, ada, bo = [await board.student(name) for name in ("Mia", "Ada Berg", "Bo")]
     await board.vouch_for(ada)
     leader = await ada.fetch_user_id()
-    await board.organizer.execute(CREATE_LED, name="Ms Berg", leader=leader)
+    resource = await board.organizer.execute(CREATE_LED, name="Ms Berg", leader=leader)
 
     async def add(title: str, hours: int, **fields: Any) -> str:
-        times: dict[str, Any] = {
-            "startTime": hours_from_now(hours),
-            "endTime": hours_from_now(hours + 1),
-        }
-        course = await board.course(title=title, resource="Ms Berg", **times, **fields)
+        fields |= {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
+        course = await board.course(title=title, resource="Ms Berg", allowPast=True, **fields)
         return course.slot_id
 
-    later, slot_id = await add("Later", 72), await add("Robots", 1, capacity=1, waitlistCapacity=2)
+    for title, hours in (("Earlier", -72), ("Later", 72)):
+        await add(title, hours)
+    slot_id = await add("Robots", 1, capacity=1, waitlistCapacity=2)
     await board.course(title="Of others")
     await mia.book_slot(slot_id)
     await bo.join(slot_id)
@@ -82,7 +82,7 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     page = await board.open(context)
     await page.get_by_role("link", name="My courses").click()
     cards = page.locator("main li:has(h3)")
-    await expect(cards.locator("h3")).to_have_text(["Robots", "Later"])
+    await expect(cards.locator("h3")).to_have_text(["Robots", "Later", "Earlier"])
     card = cards.first
     await expect(card).to_contain_text("1 of 1 place taken · 1 waiting")
     # The list has names, and leads to nothing that only organizers may open.
@@ -124,11 +124,19 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     roster = await board.organizer.execute(ATTENDANCE, id=slot_id)
     assert roster["nodes"] == [{"attendance": "CHECKED_IN"}]
     await page.locator("nav a").click()
-    await page.get_by_role("heading", name="My courses").wait_for()
-    # What is for organizers stays closed, and a course of nobody else opens.
+    await expect(cards).to_have_count(3)
+    # Who leads no longer sees nothing more, also not what the tab keeps.
+    await page.go_back()
+    await shown(page, "Mia").first.wait_for()
+    await board.organizer.execute(SET_LEADER, id=resource["id"], leader=None)
+    await page.reload()
+    await page.locator("main .notice").wait_for()
+    await expect(page.get_by_text("Mia")).to_have_count(0)
+    await page.locator("nav a").click()
+    await shown(page, "You lead no course.").wait_for()
+    # What is for organizers stays closed.
     await page.goto("/board#/organizer")
     await page.get_by_role("heading", name="Organize").wait_for()
-    assert later != slot_id
 
     page = await board.open(await board.context(bo), "#/week")
     await expect(page.get_by_role("link", name="My courses")).to_have_count(0)

@@ -71,8 +71,13 @@ function openDoorOf(slotId) {
     } catch (caught) {
       error = codeOf(caught);
     }
+    const isTaken = error === "FORBIDDEN";
+    if (isTaken) {
+      known = null; // names are for those who have the right now
+      tab.remove(STORED_DOORS + slotId);
+    }
     redraw();
-    if (!isLeft) timer = setTimeout(load, READ_DOOR_AGAIN_MS);
+    if (!isLeft && !isTaken) timer = setTimeout(load, READ_DOOR_AGAIN_MS);
   }
   load();
 

@@ -29,6 +29,7 @@ export function announcer(audience, isLed = false) {
     sent = "";
     redraw();
     if (!form) return;
+    form.values.includeWaiting &&= hasWaiting; // what was typed elsewhere
     read();
     form.focusFirst();
   }
