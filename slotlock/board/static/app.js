@@ -9,6 +9,7 @@ import { invitations, leads, others, shows } from "./people.js";
 import { showScheme } from "./scheme.js";
 import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, periods, t } from "./text.js";
 import { onConnection } from "./socket.js";
+import { tab } from "./storage.js";
 import { openCampaigns } from "./views/campaigns.js";
 import { openInvitation, openReset } from "./views/invitation.js";
 import { openSignIn } from "./views/signin.js";
@@ -50,6 +51,7 @@ const VERSION = document.querySelector("meta[name=board-version]")?.getAttribute
 /** A network that hangs must not keep the page empty. */
 const FIRST_WAIT_MS = 4000;
 const WORKER_AFTER_MS = 5000;
+const MAX_TRAIL = 20;
 
 /** @type {View | null} */
 let view = null;
@@ -120,7 +122,10 @@ async function show() {
       return; // somebody went on meanwhile
     }
     // A secret leaves the address.
-    if (location.hash !== before) shownAddress = addressed().address;
+    if (location.hash !== before) {
+      shownAddress = addressed().address;
+      last(trail).address = location.hash;
+    }
     view?.leave?.();
     view = opened;
     shownTo = me?.id;
@@ -133,17 +138,29 @@ async function show() {
   }
 }
 
+/** In the storage of the tab, for a page that is loaded again. */
+const STORED_TRAIL = "slotlock.trail";
 /** The addresses that led here, each with how far it was scrolled. @type {Array<{address: string, y: number}>} */
-const trail = [{ address: location.hash, y: 0 }];
+const trail = tab.read(STORED_TRAIL, (kept) => last(kept).address === location.hash && kept.every((/** @type {any} */ each) => each.y >= 0) && kept)
+  ?? [{ address: location.hash, y: 0 }];
 /** How far to scroll once the page is long enough, unless the person does something before. */
-let wantedY = 0;
+let wantedY = last(trail).y;
+addEventListener("pagehide", () => {
+  last(trail).y = scrollY;
+  tab.set(STORED_TRAIL, JSON.stringify(trail.slice(-MAX_TRAIL)));
+});
+
+/** @template T @param {T[]} all @returns {T} */
+function last(all) {
+  return all[all.length - 1];
+}
 
 /** Note where somebody goes on, or back to. */
 function noteStep() {
-  trail[trail.length - 1].y = scrollY;
+  last(trail).y = scrollY;
   if (trail[trail.length - 2]?.address === location.hash) trail.pop();
   else trail.push({ address: location.hash, y: 0 });
-  wantedY = trail[trail.length - 1].y;
+  wantedY = last(trail).y;
 }
 
 function scrollBack() {
@@ -184,7 +201,9 @@ function drawPage() {
     legal(),
     h("p", { id: "status", class: "vh", role: "status", "data-own": true }),
   ]);
-  if (focused && !focused.isConnected) focusNear(places);
+  // What moves on the page loses the focus.
+  if (focused?.isConnected) document.activeElement === focused || /** @type {HTMLElement} */ (focused).focus({ preventScroll: true });
+  else if (focused) focusNear(places);
   scrollBack();
 }
 

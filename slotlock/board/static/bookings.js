@@ -155,7 +155,7 @@ function decided(at, { title, claims = [], hold }, result) {
   if (result.refusals?.length !== 0 && !(bookings && claims.length)) refused.set(at, { refusal: { ...result, claims }, at: Date.now() });
   if (!bookings) {
     changed(at, {});
-    return say(`${title}: ${reason({ ...result, claims })}`, at);
+    return say(title + t("whose", { name: reason({ ...result, claims }) }), at);
   }
   for (const [index, booking] of bookings.entries()) {
     const { slotId, person } = claims[index] ?? { slotId: booking.slot.id, person: me };
@@ -199,7 +199,7 @@ async function sendForSlot(slotId, send) {
 function refuse(slotId, title, refusal) {
   refused.set(slotId, { refusal, at: Date.now() });
   changed(slotId, {});
-  say(`${title}: ${reason(refusal)}`, slotId);
+  say(title + t("whose", { name: reason(refusal) }), slotId);
 }
 
 /**
@@ -357,7 +357,7 @@ export function watchMine(load, find, onPosition = redraw) {
       if (!entry?.position || !position) return slot && load();
       if (entry.position === position) return;
       entry.position = position;
-      say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(position) })}`, slotId);
+      say(slot.title + t("whose", { name: t("state.waiting", { ordinal: ordinal(position) }) }), slotId);
       onPosition();
     })] : [];
   };

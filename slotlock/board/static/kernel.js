@@ -73,7 +73,7 @@ function fill(element, attributes, children) {
     for (const event of Object.keys(handlers)) element.addEventListener(event, handle);
   }
   for (const child of children.flat(Infinity)) {
-    if (child != null && child !== false) element.append(child instanceof Node ? child : String(child));
+    if (child != null && child !== false && child !== "") element.append(child instanceof Node ? child : String(child));
   }
   return element;
 }

@@ -4,7 +4,7 @@ import { h, redraw } from "./kernel.js";
 import { go, say } from "./page.js";
 import { button, hidden, icon, notice } from "./parts.js";
 import { readAll } from "./store.js";
-import { t, timeOf } from "./text.js";
+import { sentences, t, timeOf } from "./text.js";
 
 const MAX_NEWS = 3;
 /** How news look, by what happened. @type {Record<string, "yours" | "wait" | "stop">} */
@@ -29,14 +29,13 @@ let reading;
 /** Let the title go once the page was visible for a while. */
 function readSoon() {
   clearTimeout(reading);
-  if (!document.hidden) reading = setTimeout(endNews, READ_MS);
+  const forget = () => {
+    unread = "";
+    redraw();
+  };
+  if (!document.hidden) reading = setTimeout(forget, READ_MS);
 }
 document.addEventListener("visibilitychange", readSoon);
-
-function endNews() {
-  unread = "";
-  redraw();
-}
 
 /** @typedef {{slot: any, look: "yours" | "wait" | "stop", text: string, free: string}} Item */
 /** The newest is the first. @type {Item[]} */
@@ -55,7 +54,7 @@ export async function tellNews({ action, booking: { slot, heldUntil } }) {
   readSoon();
   redraw();
   if (kind === "SLOT_CANCELLED" && slot.campaign) item.free = await freeCourses(slot.campaign.id).catch(() => "");
-  say([item.text, item.free].filter(Boolean).join(". "), slot.id);
+  say(item.free ? sentences([t("slot.sentence", item), item.free]) : item.text, slot.id);
   redraw();
 }
 
@@ -69,7 +68,7 @@ async function freeCourses(campaign) {
 /** Hide news. @param {Item} [item] or all */
 export function hideNews(item) {
   news = item ? news.filter((each) => each !== item) : [];
-  if (item?.text === unread || !item) unread = "";
+  unread = "";
   redraw();
 }
 
@@ -81,12 +80,13 @@ export function unreadNews() {
 /** Return the news: below what is there, so that nothing moves under a thumb that books. */
 export function newsPanel() {
   const row = (/** @type {Item} */ item) => {
+    const hide = () => hideNews(item);
     const see = () => {
-      hideNews(item);
+      hide();
       go(`#/campaign/${item.slot.campaign.id}/free`);
     };
-    return notice(item.look, NEWS_ICONS[item.look], [h("a", { href: `#/slot/${item.slot.id}` }, item.text), item.free && [h("br"), item.free]], [
-      button("plain", [icon("cross"), hidden(t("news.hide"))], () => hideNews(item)),
+    return notice(item.look, NEWS_ICONS[item.look], [h("a", { href: `#/slot/${item.slot.id}`, onclick: hide }, item.text), item.free && [h("br"), item.free]], [
+      button("plain", [icon("cross"), hidden(t("news.hide"))], hide),
       item.free && button("second", t("news.see"), see),
     ]);
   };

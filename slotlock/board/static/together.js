@@ -247,7 +247,7 @@ function invited(onAnswer) {
         button("plain", [t("account.decline"), whose(each.teamName)], answer("declineTeamInvitation", each, t("account.declined"))),
       ),
     )),
-    answered && notice("", "people", answered),
+    answered && h("div", { "data-key": "answered" }, notice("", "people", answered)),
   ];
 }
 

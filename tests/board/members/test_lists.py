@@ -66,6 +66,16 @@ async def test_a_list_is_where_it_was_and_its_rows_have_one_height(board: Board)
     is_visible = "row => row.getBoundingClientRect().bottom <= innerHeight && scrollY > 300"
     row = others[-1].row(page)
     await eventually(lambda: row.evaluate(is_visible), "the list is where it was")
+    await page.reload()
+    await row.wait_for()
+    await eventually(lambda: row.evaluate(is_visible), "a reload keeps the place")
+    await others[-1].row(page).get_by_role("link", name="Course 8").click()
+    await page.get_by_role("heading", level=1, name="Course 8").wait_for()
+    await page.reload()
+    await page.get_by_role("heading", level=1, name="Course 8").wait_for()
+    await page.go_back()
+    await row.wait_for()
+    await eventually(lambda: row.evaluate(is_visible), "so does a reload of another page")
 
 
 async def test_the_first_page_says_when_a_campaign_opens(board: Board) -> None:
@@ -144,6 +154,7 @@ async def test_the_week_stays_after_giving_back_and_leads_on(board: Board) -> No
     # The empty week leads to the one that is not.
     await page.locator(".notice").get_by_role("button").click()
     await page.get_by_role("link", name="Go", exact=True).wait_for()
+    await expect(page.locator(".meetings .none").first).to_have_text("Nothing")
     await page.get_by_role("button", name="Give back: Go").click()
     await page.get_by_role("group").get_by_role("button", name="Give back").click()
     await shown(page, "You gave Go back.").wait_for()
@@ -157,6 +168,7 @@ async def test_a_link_to_nothing_leads_on_and_a_slow_start_is_no_lost_connection
 ) -> None:
     page = await board.open(await board.context())
     await page.goto("/board#/campaign/nothing")
+    await shown(page, "There is nothing here").wait_for()  # before, campaigns have that name
     await page.locator("main").get_by_role("link", name="Courses").wait_for()
     await page.locator("main").get_by_role("button", name="Sign in").click()
     await page.get_by_label("Password", exact=True).wait_for()

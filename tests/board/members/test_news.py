@@ -144,6 +144,9 @@ async def test_who_is_moved_by_an_organizer_reads_where_to(board: Board) -> None
     # What she did herself is no news.
     assert await page.evaluate("sayings") == ["Chess is yours.", news]
     await expect(page.locator(".news .notice")).to_have_count(1)
+    await page.locator(".news").get_by_role("link", name=news).click()
+    await page.get_by_role("heading", level=1, name="Go").wait_for()
+    await expect(page.locator(".news .notice")).to_have_count(0)
 
 
 async def test_an_organizer_enters_why_a_course_is_cancelled(board: Board) -> None:

@@ -12,6 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Page, Request, Route, expect
 
 from tests.support.board.pages import PASSWORD, Board, Course, Student, asks_for, change_script
+from tests.support.clients.teams import CREATE_TEAM, INVITE_TO_TEAM
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -102,6 +103,27 @@ async def test_a_refusal_names_the_user_and_the_row_says_it(board: Board, friend
     said = "Nothing was booked. Ben: has another course at this time."
     await course.row(page).get_by_text(said).wait_for()
     assert await names_with_a_place(board, course) == []
+
+
+async def test_what_is_typed_stays_when_the_answer_to_an_invitation_goes(board: Board) -> None:
+    ada, ben = [await board.student(name) for name in ("Ada", "Ben")]
+    team = (await ada.execute(CREATE_TEAM, name="Duo"))["id"]
+    email = (await ben.execute("{ me { email } }"))["email"]
+    await ada.execute(INVITE_TO_TEAM, team=team, email=email)
+    context = await board.context(ben, **PHONE)
+    await context.clock.install()
+    page = await board.open(context, "#/account")
+    await page.get_by_role("button", name="Join: Duo").click()
+    answer = page.locator(".notice", has_text="You are in the team Duo.")
+    await answer.wait_for()
+    field = page.get_by_label("Name of a new team")
+    await field.fill("Trio")
+    await page.clock.run_for(16_000)
+    await page.evaluate("dispatchEvent(new Event('offline'))")  # shows the page anew
+    await page.clock.run_for(1_000)
+    await expect(answer).to_have_count(0)
+    await expect(field).to_have_value("Trio")
+    await expect(field).to_be_focused()
 
 
 @pytest.mark.parametrize("is_stored", [True, False], ids=["guarded", "control"])

@@ -66,7 +66,7 @@ export function openSlot(part) {
 
   function render() {
     const slot = live.items?.[0];
-    if (!slot) return [live.error ? failure(live.error, () => live.load()) : bones(3)];
+    if (!slot) return live.error ? [h("h1", null, t("tab.courses")), failure(live.error, () => live.load())] : [bones(3)];
     const campaign = slot.campaign;
     const opensAt = Date.parse(campaign?.opensAt ?? "") || 0;
     const context = {

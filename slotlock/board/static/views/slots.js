@@ -63,11 +63,13 @@ export function openSlots(part) {
   let again;
   async function load() {
     clearTimeout(again);
+    const before = campaign?.admission;
     try {
       ({ campaign } = await run("campaign", { id: campaignId }));
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
       if (Date.parse(campaign?.opensAt) < now()) readCancelled(); // nobody has one before
-      if (byLot) byLot.again();
+      // Without a socket this is read often, and a draw is not.
+      if (byLot) campaign?.admission !== before && byLot.again();
       else if (!live.isLeft && (isByLot() || campaign?.draw)) byLot = drawOf(campaignId);
     } catch (caught) {
       error = codeOf(caught);
@@ -138,7 +140,7 @@ export function openSlots(part) {
 
   function render() {
     drawAtOpening();
-    if (error && !campaign) return [failure(error, load)];
+    if (error && !campaign) return [h("h1", null, t("tab.courses")), failure(error, load)];
     if (!campaign) return [bones(6)];
     const opensAt = Date.parse(campaign.opensAt);
     learnZone(live.items?.[0]);
@@ -162,7 +164,7 @@ export function openSlots(part) {
     const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
     const limit = campaign.maxBookings;
     const count = me && limit ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
-    const isTaken = campaign.draw?.state === "PUBLISHED" && live.items && !live.items.some(freePlaces);
+    const isTaken = campaign.draw?.state === "PUBLISHED" && !live.items?.some(freePlaces);
     if (isByLot() || isTaken) return mine > 0 && h("p", { class: "soft" }, count);
     return h("p", { class: "soft" }, opensAt > now() ? opensText(opensAt, zone) : closes, count && " · ", count);
   }
@@ -244,7 +246,7 @@ export function openSlots(part) {
     );
     return h(
       "div",
-      { class: "filters" },
+      { class: "filters", "data-key": "filters" },
       searchField((text) => (filters.text = text)),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("free"), me && chip("forMe")),
       // Before the opening it is there as well: nothing moves under a thumb that books.

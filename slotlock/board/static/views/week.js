@@ -212,7 +212,7 @@ export function openWeek() {
           h(
             "ol",
             { class: "meetings", style: { "--lanes": Math.max(1, ...byKey[index].map((each) => each.lanes)) } },
-            byKey[index].length ? byKey[index].map(meetingItem) : h("li", { class: "none soft" }, t("week.nothing")),
+            byKey[index].length ? byKey[index].map(meetingItem) : h("li", { class: "none soft" }, t("week.free")),
           ),
         );
       }),
