@@ -1,20 +1,4 @@
-"""Stores draws with their bases and results.
-
-    draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
-            leftoversOpenAt, joinsWaitlists, seedSource, seedAt, recordFor},
-            acts: [{at, by, state, reason, wishesUntil, seedSource, seedAt}], serverSeed, version,
-            root?, rootAt?, entryCount?, rules?: {root: rules}, seed?: {text, source, byServer},
-            isWritten, recordHash?, supersedes?, dueAt?, failures?, problem?}
-    draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}],
-                 waitlisted?: how many users were admitted to the waiting list}
-    draw_entries: {draw, root, leaf, users: [user], salt?, ruledOut?: code, members, wishes,
-                   blocked: {slot: {result, conflict}}, groups: {code: name},
-                   lot?, number?, outcomes?}
-
-The parts of a basis have the form of the public record. They are stored under their root before the
-draw gets this root: a basis whose root is not that of its draw has lost, and nobody reads it.
-`blocked` and `groups` are not public: they have what the record says by codes.
-"""
+"""Stores draws with their bases and results. `draw_documents` has the shapes of the documents."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 
 from bson import ObjectId
-from msgspec import convert, to_builtins
+from msgspec import convert
 from pymongo import UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError
@@ -33,27 +17,32 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import (
     DrawBasis,
-    DrawEntry,
     DrawId,
-    entry_to_json,
     pseudonym_of,
     rules_to_json,
 )
 from slotlock.domain.draws.closing import ClosedWishes
 from slotlock.domain.draws.draw import Draw, DrawAct, DrawState
-from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
+from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
-    parse_outcome,
 )
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.commands import find_each
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.draws.draw_documents import (
+    entry_documents,
+    to_blocked,
+    to_draw,
+    to_drawn,
+    to_fields,
+    to_subdocument,
+)
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
 from slotlock.infrastructure.tasks import Signal
@@ -146,7 +135,7 @@ class DrawRepository:
     async def insert(self, draw: Draw, note: AuditNote | None) -> bool:
         """Insert a draw with an audit note. Return False if its campaign has an active one."""
         self._required.require(*UNIQUE_INDEXES)
-        document = {"_id": ObjectId(draw.id), **_to_fields(draw)}
+        document = {"_id": ObjectId(draw.id), **to_fields(draw)}
         inserted = await insert_unless_taken(self._database, "draws", document, note)
         self.changed.send()
         return inserted
@@ -161,25 +150,25 @@ class DrawRepository:
         latest: dict[str, Document] = {}
         async for found in self._draws.find(query, {"rules": 0}, sort=NEWEST_FIRST):
             latest.setdefault(str(found["campaign"]), found)
-        return [_to_draw(latest[each]) if each in latest else None for each in campaign_ids]
+        return [to_draw(latest[each]) if each in latest else None for each in campaign_ids]
 
     @limited
     async def find_all(self, campaign_id: CampaignId) -> list[Draw]:
         """Return the draws of a campaign, the newest first, at most MAX_DRAWS."""
         query = {"campaign": ObjectId(campaign_id)}
         found = self._draws.find(query, sort=NEWEST_FIRST, limit=MAX_DRAWS)
-        return [_to_draw(document) async for document in found]
+        return [to_draw(document) async for document in found]
 
     @limited
     async def find_each(self, draw_ids: Sequence[DrawId]) -> list[Draw | None]:
         """Return the draws with these ids, in order; None where there is none."""
-        return await find_each(self._draws, draw_ids, _to_draw)
+        return await find_each(self._draws, draw_ids, to_draw)
 
     @limited
     async def find(self, draw_id: DrawId) -> Draw | None:
         """Return a draw; None if there is none."""
         found = await self._draws.find_one({"_id": ObjectId(draw_id)})
-        return _to_draw(found) if found else None
+        return to_draw(found) if found else None
 
     @limited
     async def find_due(self, until: datetime) -> list[DueDraw]:
@@ -211,7 +200,7 @@ class DrawRepository:
     @limited
     async def update(self, before: Draw, after: Draw, note: AuditNote | None = None) -> bool:
         """Update a draw with an audit note. Return False if it changed in the meantime."""
-        fields = _to_fields(after)
+        fields = to_fields(after)
         optional = ("active", "dueAt", "failures", "problem")
         removed = {name: "" for name in optional if name not in fields}
         change = {"$set": fields, "$unset": removed}
@@ -237,7 +226,7 @@ class DrawRepository:
         # Making all of them at once would stop everything else for half a second.
         for collection, documents in (
             (self._slots, slots),
-            (self._entries, _entry_documents(closed)),
+            (self._entries, entry_documents(closed)),
         ):
             while batch := [{**place, **each} for each in islice(documents, BATCH_SIZE)]:
                 try:
@@ -338,8 +327,8 @@ class DrawRepository:
             len(found["members"]),
             found.get("ruledOut"),
             tuple(SlotId(each) for each in found["wishes"]),
-            tuple(_to_blocked(found).values()),
-            _to_drawn(found),
+            tuple(to_blocked(found).values()),
+            to_drawn(found),
         )
 
     @limited
@@ -409,83 +398,9 @@ async def end_draws(
     await draws.update_many(published, {"$unset": not_due}, session=session)
     # The last text of the record of a closed draw is still to be stored.
     due = {"$cond": [{"$gt": ["$root", None]}, at, "$$REMOVE"]}
-    act = {"$concatArrays": ["$acts", [_to_subdocument(DrawAct(at, by, DrawState.CANCELLED))]]}
+    act = {"$concatArrays": ["$acts", [to_subdocument(DrawAct(at, by, DrawState.CANCELLED))]]}
     ended: list[Document] = [
         {"$set": {"acts": act, "version": {"$add": ["$version", 1]}, "dueAt": due}},
         {"$unset": ["active", "failures", "problem"]},
     ]
     await draws.update_many({**of_campaign, "active": True}, ended, session=session)
-
-
-def _entry_documents(closed: ClosedWishes) -> Iterator[Document]:
-    for entry in closed.basis.entries:
-        wishes = closed.wishes[entry.leaf]
-        pseudonyms = [member.pseudonym for member in entry.members]
-        document = {
-            "leaf": entry.leaf,
-            "users": [ObjectId(closed.users[each]) for each in pseudonyms],
-            "salt": wishes.salt,
-            **entry_to_json(entry.members, entry.wishes),
-        }
-        document["groups"] = {
-            code: closed.groups[code] for member in entry.members for code in member.groups
-        }
-        # If several members are ruled out, the reason is that of the first.
-        document["blocked"] = {
-            each.slot_id: {
-                "result": each.result.value,
-                "conflict": ObjectId(each.conflict) if each.conflict else None,
-            }
-            for each in reversed(closed.blocked[entry.leaf])
-        }
-        codes = [closed.ruled_out[each] for each in pseudonyms if each in closed.ruled_out]
-        yield {**document, "ruledOut": codes[0]} if codes else document
-
-
-def _to_blocked(document: Document) -> dict[SlotId, WishOutcome]:
-    return {
-        SlotId(slot_id): WishOutcome(
-            SlotId(slot_id),
-            WishResult(each["result"]),
-            conflict=SlotId(str(each["conflict"])) if each["conflict"] else None,
-        )
-        for slot_id, each in document["blocked"].items()
-    }
-
-
-def _to_drawn(document: Document) -> DrawnEntry | None:
-    if "outcomes" not in document:
-        return None
-    entry = convert(document, DrawEntry)
-    blocked, names = _to_blocked(document), document["groups"]
-    outcomes = []
-    for outcome, slot_id in zip(document["outcomes"], entry.wishes, strict=True):
-        found = parse_outcome(outcome, slot_id)
-        if found.result is WishResult.BLOCKED:
-            found = blocked[slot_id]
-        outcomes.append(replace(found, group=names[found.group]) if found.group else found)
-    return DrawnEntry(entry, document["lot"], document["number"], tuple(outcomes))
-
-
-def _to_fields(draw: Draw) -> Document:
-    fields: Document = to_builtins(draw, builtin_types=(datetime,)) | {
-        "id": None,
-        "campaign": ObjectId(draw.campaign_id),
-        "active": draw.is_active or None,
-        "acts": [_to_subdocument(act) for act in draw.acts],
-        "supersedes": ObjectId(draw.supersedes) if draw.supersedes else None,
-        "dueAt": draw.due_at,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _to_subdocument(act: DrawAct) -> Document:
-    fields: Document = to_builtins(act, builtin_types=(datetime,))
-    return {**fields, "by": ObjectId(act.by) if act.by else None}
-
-
-def _to_draw(document: Document) -> Draw:
-    acts = [{**each, "by": str(each["by"]) if each["by"] else None} for each in document["acts"]]
-    known = {**document, "id": str(document["_id"]), "acts": acts}
-    known |= {name: str(known[name]) for name in ("campaign", "supersedes") if name in known}
-    return convert(known, Draw)
