@@ -196,3 +196,43 @@ async def test_the_page_of_a_user_shows_wishes_and_absences(board: Board) -> Non
     await expect(page.locator('section[data-key="past"] li')).to_contain_text("Absent")
     wishes = page.locator('section[data-key="wishes"] ol > li')
     assert await wishes.all_inner_texts() == ["1. Boats", "2. Kites"]
+
+
+async def test_a_telephone_number_is_entered_in_the_account_and_changed_by_an_organizer(
+    board: Board,
+) -> None:
+    mia = await board.student("Mia")
+    own = await board.open(await board.context(mia), "#/account")
+    number = own.get_by_label("Telephone number (optional)")
+    await number.fill("call me")
+    await own.get_by_role("button", name="Save the number").click()
+    await shown(own, "3 digits or more").wait_for()
+    assert await number.input_value() == "call me"
+    await number.fill("030 1234")
+    await own.get_by_role("button", name="Save the number").click()
+    await shown(own, "Saved.").wait_for()
+    await own.reload()
+    await expect(number).to_have_value("030 1234")
+    page = await user_page(board, mia)
+    await page.get_by_role("button", name="It is this person").click()
+    field = page.get_by_label("Telephone")
+    await expect(field).to_have_value("030 1234")
+    await field.fill("")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await shown(page, "Saved.").wait_for()
+    assert await mia.execute("{ me { phone } }") == {"phone": None}
+
+
+async def test_an_organizer_downloads_the_courses_of_each_user(board: Board) -> None:
+    mia, chess = await board.student("Mia"), await board.course()
+    await mia.book_slot(chess.slot_id)
+    page = await board.open(await board.context(await board.admin()), f"#/plan/{chess.campaign_id}")
+    for button, name in (
+        ("Each pupil's courses (Excel)", "users-"),
+        ("By class (Excel)", "users-"),
+        ("By room and teacher (Excel)", "timetables-"),
+        ("By room and teacher (PDF)", "timetables-"),
+    ):
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name=button).click()
+        assert name in (await download.value).suggested_filename

@@ -7,8 +7,11 @@ from bson.json_util import dumps
 from pymongo import MongoClient
 
 from slotlock.auth.admin.user_import import import_users
+from slotlock.domain.users import user
 from slotlock.domain.users.import_plan import ImportResult
-from slotlock.domain.users.user import normalize_phone, validate_phone
+from slotlock.domain.users.user import Caller, Role, UserId, normalize_phone, validate_phone
+from slotlock.graphql.users.user_queries import User
+from slotlock.services.container import utc_now
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.exports import download_export, load_workbook_bytes
@@ -47,6 +50,22 @@ def test_a_number_is_stored_in_usual_characters(typed: str, stored: str | None) 
 @pytest.mark.parametrize("typed", ["12", "+-()/.", "4,91701E+11", "call me", "1\n2 3", "1" * 41])
 def test_what_is_no_number_is_refused(typed: str) -> None:
     assert validate_phone(normalize_phone(typed) or "") is not None
+
+
+@pytest.mark.parametrize(("id_", "role", "sees"), [("u1", Role.MEMBER, True),
+                                                   ("u2", Role.MEMBER, False),
+                                                   ("u2", Role.ORGANIZER, True)])  # fmt: skip
+def test_another_member_who_sees_a_name_does_not_see_the_number(
+    id_: str, role: Role, sees: bool
+) -> None:
+    now = utc_now()
+    ada = user.User(UserId("u1"), "Ada", "a@x.org", Role.MEMBER, now, phone=NUMBER)
+    shown = User.from_domain(ada, Caller(UserId(id_), role, "session", now))
+    assert (shown.name, shown.phone, shown.created_at) == (
+        "Ada",
+        NUMBER if sees else None,
+        now if sees else None,
+    )
 
 
 async def test_only_the_user_and_organizers_see_the_number_and_the_age_of_an_account(

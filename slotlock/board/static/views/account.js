@@ -132,7 +132,13 @@ export function openAccount(code) {
       "stack",
       t("account.savePhone"),
       send,
-      field("phone", t("account.phoneNumber"), { type: "tel", autocomplete: "tel", value: account.me.phone ?? "" }, "", t("account.phoneHelp")),
+      field(
+        "phoneNumber",
+        t("account.phoneNumber"),
+        { name: "phone", type: "tel", autocomplete: "tel", value: account.me.phone ?? "" },
+        "",
+        t("account.phoneHelp"),
+      ),
     ));
   }
 
