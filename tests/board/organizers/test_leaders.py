@@ -37,14 +37,14 @@ async def app(
         yield running
 
 
-async def test_a_secretary_gives_a_teacher_a_list_and_takes_it_away_again(board: Board) -> None:
+async def test_a_secretary_lets_a_teacher_lead_and_ends_it_again(board: Board) -> None:
     ada = await board.student("Ada Frank")
     await board.vouch_for(ada)
     await board.organizer.execute(CREATE_LED, name="Ms Frank", leader=None)
     await board.organizer.execute(CREATE_LED, name="Hall", leader=None, kind="ROOM")
     keller = await board.colleague("Ms Keller")
     page = await board.open(await board.context(keller, viewport=WINDOW), "#/organizer/rooms")
-    await page.get_by_role("button", name="Led by").click()  # only a person has it
+    await page.get_by_role("button", name="Led by").click()  # rooms have none
     await page.keyboard.type("Ada")
     await page.get_by_role("button", name="Choose: Ada Frank").click()
     await shown(page, "Person · led by Ada Frank").wait_for()
@@ -66,8 +66,8 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     await board.organizer.execute(CREATE_LED, name="Ms Berg", leader=leader)
 
     async def add(title: str, hours: int, **fields: Any) -> str:
-        times = {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
-        course = await board.course(title=title, resource="Ms Berg", **times, **fields)
+        fields |= {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
+        course = await board.course(title=title, resource="Ms Berg", **fields)
         return course.slot_id
 
     later, slot_id = await add("Later", 72), await add("Robots", 1, capacity=1, waitlistCapacity=2)
