@@ -133,7 +133,7 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
     await page.get_by_role("link", name="Rank your wishes").wait_for()
     assert "1 of 1 free" not in await page.locator("main").inner_text()
     text = await show(wishes)
-    for sentence in ("Round 1: in turn", "A further wish never hurts.", "Lottery numbers"):
+    for sentence in ("Round 1: in turn", "You can change your list until", "Lottery numbers"):
         assert sentence in text, sentence
     for sentence in ("Everybody can check the result.", "It is best to rank all courses."):
         assert sentence in text, sentence
@@ -186,6 +186,8 @@ async def test_a_result_stands_before_what_is_left_and_nobody_waits_for_full_cou
     rows = wishes.get_by_role("region", name="Your result").get_by_role("listitem")
     got = await rows.inner_text()
     assert "You have a place." in got or "the last place went to number 1." in got
+    # A result with a full course says in which order places were given.
+    assert await wishes.get_by_text("Round 1: in turn").count() == ("Full" in got)
 
     async def is_over() -> bool:
         await course_page.clock.run_for(10_000)

@@ -246,13 +246,17 @@ export function openWishes(campaignId) {
     return field("team", t("wishes.for"), { tag: "select", onchange, children }, "", teamId && t("wishes.ofTeam"));
   }
 
+  /** Say in which order people get places. @param {any} draw @param {string} next says what round 2 is */
+  const orderText = ({ method }, next) => method === "ROUNDS"
+    ? sentences([t("wishes.round"), data.campaign.maxBookings !== 1 && t(next, { count: data.campaign.maxBookings })])
+    : t("wishes.allAtOnce");
+
   /** Say how a draw works, and who may check it. */
   function rules() {
-    const { draw: { method, recordFor, announcement: { source, at } }, campaign: { maxBookings: count } } = data;
-    const isRounds = method === "ROUNDS";
+    const { draw, draw: { recordFor, announcement: { source, at } }, campaign: { maxBookings } } = data;
     return h("div", { class: "stack tight" }, [
       t("wishes.how"),
-      isRounds ? sentences([t("wishes.round"), count !== 1 && t(count ? "wishes.backwards" : "wishes.onwards", { count })]) : t("wishes.allAtOnce"),
+      orderText(draw, maxBookings ? "wishes.backwards" : "wishes.onwards"),
       t("wishes.fair"),
       sentences([sourceText(source, at), t(`wishes.recordFor.${recordFor}`)]),
     ].filter(Boolean).map((text) => h("p", null, text)));
@@ -325,12 +329,14 @@ export function openWishes(campaignId) {
   }
 
   /** @param {any} draw */
-  function results({ myResult: own, isWritten, entryCount }) {
+  function results(draw) {
+    const { myResult: own, isWritten, entryCount } = draw;
     if (!own) return notice("", "star", t(data.myWishes ? "wishes.leftOut" : "wishes.notTaken"));
     const isDrawn = (/** @type {any} */ each) => each.result === "GRANTED" && !each.notBooked;
     const rounds = new Set(own.wishes.map((/** @type {any} */ each) => each.round).filter(Boolean));
     return [
       h("p", null, t("wishes.number", { number: number(own.lotteryNumber ?? 0), count: number(entryCount ?? 0) })),
+      own.wishes.some((/** @type {any} */ each) => each.lastNumberServed) && h("p", { class: "soft" }, orderText(draw, "wishes.onwards")),
       own.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
       !isWritten && notice("wait", "clock", t("wishes.booking")),
       h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => {
