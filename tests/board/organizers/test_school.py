@@ -102,4 +102,4 @@ async def test_an_organizer_reads_what_the_school_set_and_changes_nothing(board:
     page = await board.open(await board.context(keller), "#/school")
     await shown(page, "Only administrators can change it.").wait_for()
     await expect(page.locator("form")).to_have_count(0)
-    await expect(page.locator("dl.facts")).to_contain_text("Time zoneUTC")
+    await expect(page.locator("dl.facts")).to_contain_text("Time zone")
