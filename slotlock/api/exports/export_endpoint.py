@@ -73,7 +73,7 @@ MEDIA_TYPES = {
     "pdf": "application/pdf",
 }
 CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
-CONTENTS_BY = {"user": "users", "group": "users", "resource": "timetables"}
+CONTENTS_BY = {"user": "users", "group": "users-by-group", "resource": "timetables"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
 CHUNK_BYTES = 65_536
 _SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.(csv|xlsx)")

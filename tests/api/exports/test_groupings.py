@@ -107,6 +107,11 @@ async def test_by_user_each_user_has_a_row_by_class_with_a_column_for_each_cours
     )
     response = await organizer.http.get(organizer.url + link)
     assert "personen-" in response.headers["content-disposition"]
+    by_group = await create_export_link(
+        organizer, school.campaign, "XLSX", grouping="GROUP", language="DE"
+    )
+    other = await organizer.http.get(organizer.url + by_group)
+    assert "personen-nach-gruppe-" in other.headers["content-disposition"]
     (sheet,) = read_sheets(response.content).items()
     emails = {row[2] or row[1]: row[3] for row in sheet[1][1:]}
     assert sheet == ("Alle", [
