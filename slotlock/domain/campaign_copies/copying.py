@@ -213,7 +213,8 @@ def _copy_campaign(
         closes_at=_move(terms.closes_at, by, zone),
         cancel_until=None if cancel_until is None else _move(cancel_until, by, zone),
     )
-    return replace(source, id=new_id, name=normalize_line(request.name), terms=moved)
+    name = normalize_line(request.name)
+    return replace(source, id=new_id, name=name, terms=moved, published_at=None)
 
 
 def _copy_slot(

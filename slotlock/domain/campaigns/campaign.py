@@ -47,7 +47,7 @@ class Campaign:
 
     `description` is set only in a new campaign, and in an edit that gives it and what was before.
     Nothing else loads it. `mail_note` stands in each mail about a place that its user keeps.
-    `published_at` is None while it is hidden, and if an earlier version published it.
+    `published_at` is None while it is hidden.
     """
 
     id: CampaignId

@@ -65,7 +65,7 @@ TERMS = CampaignTerms(
     admission=SlotAdmission.QUEUE_ONLY,
     no_show_limit=NoShowLimit(2, 14),
 )
-CAMPAIGN = Campaign(CampaignId("old"), "Spring", TERMS, "# Spring")
+CAMPAIGN = Campaign(CampaignId("old"), "Spring", TERMS, "# Spring", published_at=NOW)
 DESCRIPTIONS = {"old 0": "Bring shoes."}
 
 
@@ -193,7 +193,7 @@ def test_every_instant_of_a_slot_and_of_campaign_terms_is_one_that_copies_move_o
 
     assert instants(Slot) == {"start", "end", "revised_at"}
     assert instants(CampaignTerms) == {"opens_at", "closes_at", "cancel_until"}
-    assert instants(Campaign) == set()
+    assert instants(Campaign) == {"published_at"}
 
 
 def test_series_and_choice_groups_stay_together_under_new_names() -> None:

@@ -70,7 +70,7 @@ def test_an_edit_replaces_only_the_given_fields() -> None:
     before = created()
     after = edited(CampaignPatch(published=True, forbid_overlap=True))
     terms = replace(before.terms, published=True, forbid_overlap=True, version=2)
-    assert after == replace(before, terms=terms)
+    assert after == replace(before, terms=terms, published_at=DAY_BEFORE)
 
 
 def test_an_edit_can_set_a_field_to_none() -> None:
