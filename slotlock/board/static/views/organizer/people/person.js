@@ -256,7 +256,12 @@ export function openPerson(part) {
     const mayChange = !user.erased && (isAdmin() || user.role === "MEMBER" || isSelf);
     return [
       back(campaignId),
-      h("div", { class: "top" }, h("h1", null, user.name), h("p", { class: "row" }, personTags(user), h("span", { class: "soft" }, since))),
+      h(
+        "div",
+        { class: "top" },
+        h("h1", null, user.name),
+        h("p", { class: "row" }, personTags(user), h("span", { class: "soft" }, [...user.groups, since].join(" · "))),
+      ),
       user.emailUndeliverableSince && notice("stop", "warning", t("people.undeliverableSince", { day: dayOf(user.emailUndeliverableSince, deviceZone) })),
       similarGroups(user.similarGroups),
       places?.render(),
