@@ -63,6 +63,7 @@ USER_FIELDS = {
     "banReason": "ban_reason",
     "selfRegistered": "self_registered",
     "phone": "phone",
+    "guardians": "guardians",
 }
 # A note says that they changed, and not the values.
 UNNOTED_VALUES = {"phone"}

@@ -82,6 +82,7 @@ class User:
     import named the identity before. `is_claimed` is true once an admin has claimed the account: a
     stranger may have chosen its name. `family_name` is that of the file that named the user; it
     counts only while it is a part of `name` (`split_name`). `phone` is a telephone number.
+    `guardians` are the users who act for this one (`dependents.py`).
     """
 
     id: UserId
@@ -103,6 +104,7 @@ class User:
     is_claimed: bool = False
     family_name: str | None = None
     phone: str | None = None
+    guardians: tuple[UserId, ...] = ()
 
     @property
     def email(self) -> str | None:
@@ -111,8 +113,13 @@ class User:
 
     @property
     def username(self) -> str | None:
-        """Return the user name; None for an account with an email address."""
-        return None if "@" in self.login_name else self.login_name
+        """Return the user name; None for an account with an email address or a made name."""
+        return None if "@" in self.login_name or self.has_made_login_name else self.login_name
+
+    @property
+    def has_made_login_name(self) -> bool:
+        """Return whether nobody gave the account a login name, so that nobody signs in with it."""
+        return " " in self.login_name
 
     @property
     def has_signed_in(self) -> bool:

@@ -84,6 +84,14 @@ async def _led_claims(
     ]
 
 
+async def with_dependents(services: Services, caller: Caller) -> Caller:
+    """Return the caller with the users whose guardian they are now."""
+    dependents = await services.users.find_dependents([caller.user_id])
+    if not dependents:
+        return caller
+    return replace(caller, acts_for=frozenset(user.id for user in dependents))
+
+
 async def with_led_slots(
     services: Services, caller: Caller, slot_ids: Collection[SlotId]
 ) -> Caller:

@@ -8,7 +8,7 @@
      calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, claimed?: true,
      synced?: true, locale?, undeliverable?: {email, at}, refusedTopics?: [str],
      identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str], familyName?,
-     phone?}
+     phone?, guardians?: [id]}
 
 `email` is the normalized login name, and unique: an email address, or a user name, which has no @
 (docs/decisions/0018). `searchWords` are the words of the name and of the
@@ -31,6 +31,8 @@ names one before that. `linked` marks one that a session added to the account.
 `formerLoginNames` are those before the present one that a user proved or an organizer vouched for,
 so that an erasure finds what still names them.
 `familyName` is the last name that a file of users gave.
+`guardians` are the users who act for this one, at most two; the login name of such a user may be a
+made one, which has a blank, so that nobody can enter it.
 An erased user is banned, so that every check rejects them (docs/decisions/0048).
 """
 
@@ -53,6 +55,7 @@ PUBLIC_FIELDS = dict.fromkeys(
         *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
         *("bannedAt", "banReason", "erasedAt", "selfRegistered", "locale", "undeliverable"),
         *("verifiedEmail", "refusedTopics", "identities.at", "claimed", "familyName", "phone"),
+        "guardians",
     ),
     1,
 )
@@ -69,6 +72,7 @@ PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists":
 PARTIAL_RESET = {"partialFilterExpression": {"passwordReset.hash": {"$exists": True}}}
 PARTIAL_UNDELIVERABLE = {"partialFilterExpression": {"undeliverable.at": {"$exists": True}}}
 PARTIAL_IDENTITY = {"partialFilterExpression": {"identities.key": {"$exists": True}}}
+PARTIAL_GUARDIANS = {"partialFilterExpression": {"guardians": {"$exists": True}}}
 USER_INDEXES = indexes_of(
     "users",
     {
@@ -90,6 +94,7 @@ USER_INDEXES = indexes_of(
         "undeliverable": ([("undeliverable.at", 1)], PARTIAL_UNDELIVERABLE),
         "calendar": ([("calendar.hash", 1)], {"unique": True, **PARTIAL_CALENDAR}),
         "identity": ([("identities.key", 1)], {"unique": True, **PARTIAL_IDENTITY}),
+        "guardian": ([("guardians", 1), ("sortName", 1)], PARTIAL_GUARDIANS),
     },
 )
 ERASED_LIST_FIELDS: Document = {"searchWords": to_stored_words(""), "sortName": ""}
@@ -124,7 +129,13 @@ def to_user(document: Document) -> User:
         "claimed" in document,
         document.get("familyName"),
         document.get("phone"),
+        tuple(UserId(str(each)) for each in document.get("guardians", ())),
     )
+
+
+def guardians_field(guardians: Sequence[UserId]) -> Document:
+    """Return the field of the guardians of a user, if there are any."""
+    return {"guardians": [ObjectId(each) for each in guardians]} if guardians else {}
 
 
 def to_linked_identities(document: Document) -> tuple[LinkedIdentity, ...]:

@@ -111,6 +111,13 @@ class UserRepository:
         found = await self._group_batcher.submit(list(user_ids))
         return {user.id: user for user in found if user is not None}
 
+    @limited
+    async def find_dependents(self, guardians: Collection[UserId]) -> list[User]:
+        """Return the users who have one of these guardians, by `sort_name`."""
+        query = {"guardians": {"$in": [ObjectId(each) for each in guardians]}}
+        found = self._users.find(query, PUBLIC_FIELDS, sort=[("sortName", 1)], hint="guardian")
+        return [to_user(document) async for document in found]
+
     async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:
         return await find_each(self._users, user_ids, to_user, PUBLIC_FIELDS)
 
