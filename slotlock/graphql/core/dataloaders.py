@@ -23,7 +23,7 @@ from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.user import Caller, User, UserId
-from slotlock.services.booking.permissions import with_dependents, with_led_slots
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import viewer_queries
@@ -130,6 +130,11 @@ class DataLoaders:
         return _load_all(self._find_wished)
 
     @cached_property
+    def dependents(self) -> DataLoader[None, Sequence[User]]:
+        """Load the users whose guardian the viewer is, by name."""
+        return _load_each(lambda _: self._find_dependents())
+
+    @cached_property
     def _known_groups(self) -> DataLoader[None, Sequence[str]]:
         return _load_each(lambda _: self._auth.repositories.user_imports.find_groups())
 
@@ -158,11 +163,16 @@ class DataLoaders:
             self._services, ref.slot_id, ref.booking_id, self._viewer
         )
 
+    async def _find_dependents(self) -> Sequence[User]:
+        if self._viewer is None:
+            return ()
+        return await self._services.users.find_dependents([self._viewer.user_id])
+
     async def _find_wished(self, campaign_ids: Sequence[CampaignId]) -> Mapping[CampaignId, bool]:
         if self._viewer is None:
             return {}
-        viewer = await with_dependents(self._services, self._viewer)
-        family = {viewer.user_id, *viewer.acts_for}
+        dependents = await self.dependents.load(None)
+        family = [self._viewer.user_id, *(each.id for each in dependents)]
         wished = await self._services.wishes.find_wished(campaign_ids, family)
         return dict.fromkeys(wished, True)
 

@@ -1,6 +1,7 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Self
@@ -50,6 +51,7 @@ from slotlock.graphql.slots.facts import (
 from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.services.booking.eligibility import Eligibility, check_eligibility
 from slotlock.services.slots import viewer_queries
+from slotlock.services.slots.family_places import FamilyPlace, find_family_places
 
 
 def position_by_start(found: ReadableSlot) -> Position:
@@ -432,6 +434,26 @@ class Slot(SlotFacts):
         if viewer is None:
             return None
         return await check_eligibility(info.context.services, viewer, self._slot.id)
+
+    @field(
+        graphql_type=list[
+            Annotated[
+                "FamilyPlace",
+                strawberry.lazy("slotlock.graphql.booking.family_places"),
+            ]
+        ],
+        description="What the caller and each of their dependents, by name, have of the slot; "
+        "empty for an anonymous client.",
+    )
+    async def family_places(self, info: Info) -> list[FamilyPlace]:
+        caller, loaders = info.context.viewer, info.context.loaders
+        if caller is None:
+            return []
+        selection = replace(slot_selection(info), my_booking=True, my_waitlist_entry=True)
+        dependents = await loaders.dependents.load(None)
+        return await find_family_places(
+            info.context.services, caller, dependents, self._slot.id, selection
+        )
 
     @field(
         description="A text in Markdown, as the organizer entered it; null without a description. "
