@@ -385,6 +385,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     await users.find_with_password_hash(email)
     await users.find_many([user.id])
     await users.find_dependents([user.id])
+    await users.remove_guardian(user.id)
     assert [found async for found in users.find_all()]
     assert await repositories.account_admin_writer.set_role(user.id, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)

@@ -36,7 +36,7 @@ PERSONAL_FIELDS = sorted({*USER_FIELDS, "subject"} - {"role", "banned"})
 # Written by requests that began before the erasure.
 LATE_FIELDS = dict.fromkeys(
     (
-        *("passwordHash", "groups", "invitation", "calendar"),
+        *("passwordHash", "groups", "invitation", "calendar", "guardians"),
         *("passwordReset", "emailVerification", "verifiedEmail", "refusedTopics", "identities"),
     ),
     "",
@@ -167,7 +167,8 @@ class ErasureRepository:
         await self._users.update_one(erased, {"$unset": LATE_FIELDS})
         await self._sessions.delete_many(user_sessions_query(user_id))
         # Messages of webhooks have ids only, and say that the user was erased.
-        await self._database["outbox"].delete_many({"user": user, "channel": "mail"})
+        mails = {"$or": [{"user": user, "channel": "mail"}, {"dependent": user}]}
+        await self._database["outbox"].delete_many(mails)
         no_values = {"$set": {"edits.$[edit].before": None, "edits.$[edit].after": None}}
         personal: Document = {"edit.field": {"$in": PERSONAL_FIELDS}}
         for query, edit in (
