@@ -109,6 +109,17 @@ LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("number", "Number", 10, lambda row: row.slot.number),
     RosterColumn("periods", "Periods", 18, _periods, text=_periods_in_words),
 )
+# After them, and only of users.
+FAMILY_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    of_booking(
+        "made_as",
+        "Booked as",
+        18,
+        lambda booking: booking.made_as.name if booking.made_as else None,
+        is_coded=True,
+    ),
+    RosterColumn("guardians", "Parents or guardians", 28, lambda row: ";".join(row.guardians)),
+)
 _NAME = RosterColumn[RosterRow]("name", "Name", 24, lambda row: row.name)
 _EMAIL = RosterColumn[RosterRow]("email", "Email or user name", 30, lambda row: row.login_name)
 _GROUPS = RosterColumn[RosterRow](
@@ -141,8 +152,8 @@ WAITING_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     _SINCE,
     RosterColumn("waitlisted_by", "Put on the list by", 24, lambda row: row.made_by),
 )
-# What the leader of a slot does not see: addresses, and who booked for others.
-HIDDEN_FROM_LEADERS = {"email", "created_by", "waitlisted_by"}
+# What the leader of a slot does not see: addresses, who booked for others, and families.
+HIDDEN_FROM_LEADERS = {"email", "created_by", "waitlisted_by", "made_as", "guardians"}
 # Of the list of a whole school: who is where.
 ALL_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("class", "Class", 10, lambda row: class_of(row.groups)),

@@ -25,6 +25,7 @@ from slotlock.api.exports.columns import (
     ALL_COLUMNS,
     BOOKING_COLUMNS,
     COUNT_COLUMNS,
+    FAMILY_COLUMNS,
     LAST_COLUMNS,
     PLACE_COLUMNS,
     SHEET,
@@ -158,10 +159,10 @@ class RosterWorkbook(_RosterBook):
         super().__init__(target, temp_dir, language)
         self._sheet_per_slot = sheet_per_slot
         self._booking_columns = columns_for(
-            (*BOOKING_COLUMNS, *LAST_COLUMNS), for_leader=for_leader
+            (*BOOKING_COLUMNS, *LAST_COLUMNS, *FAMILY_COLUMNS), for_leader=for_leader
         )
         self._waiting_columns = columns_for(
-            (*WAITING_COLUMNS, *LAST_COLUMNS), for_leader=for_leader
+            (*WAITING_COLUMNS, *LAST_COLUMNS, *FAMILY_COLUMNS), for_leader=for_leader
         )
         # For readers: programs know the other sheets.
         self._all_sheet = self._add_named_sheet("All", ALL_COLUMNS) if language else None

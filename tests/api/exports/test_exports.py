@@ -14,7 +14,7 @@ from slotlock.api.exports.columns import ALL_COLUMNS, STATUS, WAITING_COLUMNS
 from slotlock.api.exports.csv_file import FILE
 from slotlock.api.exports.table_texts import TEXTS, shown_cells
 from slotlock.api.exports.workbook import SUMMARY_SHEET
-from slotlock.domain.booking.booking import Attendance, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import Attendance, BookingLimit, BookingStatus, MadeAs
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.export_formats import ExportLanguage
 from tests.support.apps.processes import Pair
@@ -35,7 +35,7 @@ from tests.support.clients.exports import (
 from tests.support.clients.user_files import import_users
 from tests.support.domain.builders import roster_of
 
-CODES = (BookingStatus, SlotStatus, Attendance, BookingLimit)
+CODES = (BookingStatus, SlotStatus, Attendance, BookingLimit, MadeAs)
 BERLIN = ZoneInfo("Europe/Berlin")
 PUPILS = {
     "Becker;Björn": "10a",
@@ -55,7 +55,7 @@ COURSE: Json = {
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
            "overridden_limits", "attendance", "checked_in_at", "waiting_position",
-           "resources", "meetings", "number", "periods"]  # fmt: skip
+           "resources", "meetings", "number", "periods", "made_as", "guardians"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:
@@ -238,8 +238,8 @@ async def test_a_column_of_every_sheet_names_all_resources(users: RosterUsers) -
     assert [row["resources"] for row in rows] == ["Halle 7;Frau Ünal"] * 2
     book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
     for sheet in book.worksheets:
-        cells = [row[-4].value for row in sheet.iter_rows(max_row=2)]
-        assert cells == ["Rooms and devices", "Halle 7;Frau Ünal"], sheet.title
+        header, row = ([cell.value for cell in cells] for cells in sheet.iter_rows(max_row=2))
+        assert row[header.index("Rooms and devices")] == "Halle 7;Frau Ünal", sheet.title
 
 
 async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:
