@@ -1,10 +1,11 @@
 """`GET /personal-data` and `/personal-data/{user}`: all data about one user, as JSON.
 
-The document is sent while it is read, so that memory use does not depend on the number of bookings.
+That of a guardian has the same about each dependent. The document is sent while it is read, so that
+memory use does not depend on the number of bookings.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +31,7 @@ from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.times import format_time
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
+from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries, Section
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.stored_enums import limits_from_stored
 from slotlock.services.container import Services
@@ -44,6 +45,7 @@ _NAMES = {
     "slot": "slotId",
     "campaign": "campaignId",
     "team": "teamId",
+    "dependent": "dependentId",
     "resource": "resourceName",
     "userAgent": "client",
     "calendar": "calendarFeed",
@@ -65,6 +67,10 @@ _ID_PREFIXES = {"slot": "slot", "campaign": "campaign", "team": "team"}
 _ENUMS = {"action", "role", "state", "status"}
 # Versions of documents, marks of transactions, and what `_own_fields` says.
 _NOT_SHOWN = {"_id", "id", "schemaVersion", "adminCheckedBy", "withoutPassword", "refusedTopics"}
+
+
+class _SessionEndedError(Exception):
+    """The session of the reader has ended."""
 
 
 class PersonalDataEndpoint:
@@ -96,14 +102,13 @@ class PersonalDataEndpoint:
         caller = await require_caller(self._auth, token)
         user = await self._find_user(caller, request.path_params.get("user"))
         try:
-            since = self._services.now() - TICKET_TTL
-            tickets = await self._services.ticket_index.find(user.id, since)
+            tickets = await self._find_tickets(user.id)
         except RedisUnavailableError:
             text = "The tickets cannot be read now. Please try again."
             raise HttpError(503, text, RETRY_AFTER_HEADERS) from None
         file_name = f"personal-data-{self._services.now():%Y-%m-%d}.json"
         return StreamingResponse(
-            self._chunks(caller, user.id, [_ticket_fields(ticket) for ticket in tickets]),
+            self._chunks(caller, user.id, tickets),
             media_type="application/json",
             headers={
                 "Content-Disposition": content_disposition(user.name, file_name),
@@ -121,21 +126,58 @@ class PersonalDataEndpoint:
             raise HttpError(404, "There is no such user.")
         return user
 
+    async def _find_tickets(self, user_id: UserId) -> Mapping[UserId, list[dict[str, str]]]:
+        """Return the tickets of a user and of each dependent."""
+        since = self._services.now() - TICKET_TTL
+        dependents = await self._auth.repositories.users.find_dependents([user_id])
+        return {
+            each: list(map(_ticket_fields, await self._services.ticket_index.find(each, since)))
+            for each in (user_id, *(dependent.id for dependent in dependents))
+        }
+
     async def _chunks(
-        self, caller: Caller, user_id: UserId, tickets: list[dict[str, str]]
+        self, caller: Caller, user_id: UserId, tickets: Mapping[UserId, list[dict[str, str]]]
     ) -> AsyncIterator[str]:
         """Yield the parts of the document. It ends early, and invalid, with the session."""
+        sections, separator = self._queries.sections(user_id), ""
+        try:
+            async for chunk in self._sections(caller, tickets[user_id], sections):
+                yield chunk
+            yield ',\n"dependents": ['
+            async for dependent_id in self._dependents(user_id, tickets):
+                sections = self._queries.sections(dependent_id, for_guardian=True)
+                yield separator
+                async for chunk in self._sections(caller, tickets[dependent_id], sections):
+                    yield chunk
+                yield "}"
+                separator = ",\n"
+            yield "]}\n"
+        except _SessionEndedError:
+            return
+
+    async def _sections(
+        self, caller: Caller, tickets: list[dict[str, str]], sections: Sequence[Section]
+    ) -> AsyncIterator[str]:
+        """Yield an object without its end. Raises _SessionEndedError."""
         yield '{"tickets": ' + json.dumps(tickets)
-        for name, read in self._queries.sections(user_id):
+        for name, read in sections:
             if not await session_still_valid(self._auth, caller):
-                return
+                raise _SessionEndedError
             yield f',\n"{name}": ['
             separator = "\n"
             async for record in read():
                 yield separator + json.dumps(to_api(name, record), ensure_ascii=False)
                 separator = ",\n"
             yield "]"
-        yield "}\n"
+
+    async def _dependents(
+        self, user_id: UserId, known: Collection[UserId]
+    ) -> AsyncIterator[UserId]:
+        """Yield those of these users whose guardian the user is when their turn comes."""
+        for each in known:
+            found = await self._auth.repositories.users.find_dependents([user_id])
+            if any(dependent.id == each for dependent in found):
+                yield each
 
 
 def _ticket_fields(ticket: TicketRef) -> dict[str, str]:

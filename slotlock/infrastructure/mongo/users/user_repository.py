@@ -115,7 +115,7 @@ class UserRepository:
     async def find_dependents(self, guardians: Collection[UserId]) -> list[User]:
         """Return the users who have one of these guardians, by `sort_name`."""
         query = {"guardians": {"$in": [ObjectId(each) for each in guardians]}}
-        found = self._users.find(query, PUBLIC_FIELDS, sort=[("sortName", 1)], hint="guardian")
+        found = self._users.find(query, PUBLIC_FIELDS, sort=[("sortName", 1)])
         return [to_user(document) async for document in found]
 
     @limited
