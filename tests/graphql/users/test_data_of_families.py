@@ -46,10 +46,10 @@ class Family:
         """Return the id of one of the family as the database has it."""
         return ObjectId(self.ids[name][-24:])
 
-    async def set(self, who: str, **fields: object) -> None:
+    async def set(self, user: str, **fields: object) -> None:
         """Set fields of the stored user."""
         change = {"$set": fields}
-        await self.database["users"].update_one({"_id": self.object_id(who)}, change)
+        await self.database["users"].update_one({"_id": self.object_id(user)}, change)
 
     async def add_mail(self, user: str, dependent: str | None = None) -> None:
         """Store a mail that was sent, perhaps to a guardian about a child."""
