@@ -9,6 +9,10 @@ import pytest
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import note_user_change, user_edits
 from slotlock.domain.shared.tables.file_problems import InvalidFile
+from slotlock.domain.user_files.identities import IdentityChange
+from slotlock.domain.user_files.plan import ImportPlan, NewUser, UserUpdate, plan_import
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users import import_plan
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
@@ -18,10 +22,6 @@ from slotlock.domain.users.account_admin_rules import (
 )
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_identities import IdentityChange
-from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate, plan_import
-from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Caller, Role, User, UserId, list_name, split_name
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -44,11 +44,11 @@ from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.user_files.choices import Choices
+from slotlock.domain.user_files.plan import ImportPlan, plan_import
+from slotlock.domain.user_files.sync_plan import plan_sync
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.identity import Identity
-from slotlock.domain.users.import_choices import Choices
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import ImportPlan, plan_import
-from slotlock.domain.users.sync_plan import plan_sync
 from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserFilter, UserId
 from slotlock.infrastructure.draw_records import NotBooked
 from slotlock.infrastructure.mongo.client import Database
