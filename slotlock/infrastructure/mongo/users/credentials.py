@@ -311,7 +311,8 @@ def _invitation_updates(
     """Return the updates of a user, of which one at most applies."""
     query = {"_id": ObjectId(user.id), "email": user.login_name, **invitable}
     if not (is_mailed and only_mailed):
-        changes = [(query, {"invitation": token | ({"mailedAt": now} if is_mailed else {})})]
+        shown = {**token, **({"mailedAt": now} if is_mailed else {})}
+        changes: list[tuple[Document, Document]] = [(query, {"invitation": shown})]
     else:
         mailed, on_paper = {**token, "email": user.login_name}, _on_paper(now)
         changes = [
