@@ -19,7 +19,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import (
-    charge_token,
     name_caller,
     recheck,
     recheck_organizer,
@@ -31,8 +30,7 @@ from slotlock.api.endpoints.downloads import (
     content_disposition,
     preferred_languages,
 )
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
-from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token, query_params
 from slotlock.api.exports.export_builder import (
     ExportBuilder,
     ExportBusy,
@@ -43,6 +41,7 @@ from slotlock.api.exports.export_builder import (
 from slotlock.api.exports.sheet_texts import choose_language
 from slotlock.api.exports.table_texts import sheet_name
 from slotlock.auth import export_links
+from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.domain.campaigns.terms import CampaignId
@@ -57,7 +56,6 @@ from slotlock.domain.slot_files.columns import COLUMNS, headers_in
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
-from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.request_deadline import untimed
@@ -75,6 +73,10 @@ MEDIA_TYPES = {
 CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
 CONTENTS_BY = {"user": "users", "group": "users-by-group", "resource": "timetables"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
+EXPIRED = "This link has expired. Please create a new one."
+INVALID = "This link is not valid. Please create a new one."
+SESSION_ENDED = "This link ended with the session that created it. Please create a new one."
+NO_READER = "Only organizers may download this file, and those who lead the slot."
 CHUNK_BYTES = 65_536
 _SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.(csv|xlsx)")
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
@@ -85,9 +87,24 @@ Member = TypeVar("Member", ExportLanguage, ExportGrouping)
 
 def exports_endpoint(
     auth: Auth, rate_limits: OperationRateLimits, exports: "Exports"
-) -> OrganizerEndpoint:
+) -> Endpoint[Caller]:
     """Create the endpoint of every path under `/exports/` except links."""
-    return OrganizerEndpoint(auth, rate_limits, exports.respond, method="GET", check=require_caller)
+    return Endpoint(auth, rate_limits, require_caller, exports.respond, ("GET",))
+
+
+def export_links_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, exports: "Exports"
+) -> Endpoint[VerifiedToken]:
+    """Create the endpoint of the links to exports, whose paths are secrets."""
+    return Endpoint(
+        auth,
+        rate_limits,
+        any_token,
+        exports.respond_to_link,
+        ("GET", "HEAD"),  # the server sends no body to HEAD
+        subject="an export link",
+        verify=lambda auth, request: export_links.verify(auth, request.path_params["token"]),
+    )
 
 
 class Exports:
@@ -102,6 +119,20 @@ class Exports:
         # A link of a browser may have more parameters: programs of mail add some.
         query_params(request, "separator", "language", "by")
         return await self.download(auth, caller, request, request.path_params["path"])
+
+    async def respond_to_link(self, auth: Auth, token: VerifiedToken, request: Request) -> Response:
+        """Build the file of the export in the token of a link, and send it."""
+        if not isinstance(token, TokenClaims):
+            expired = str(token) == EXPIRED_MESSAGE
+            raise (
+                HttpError(410, EXPIRED, code="LINK_EXPIRED") if expired else HttpError(403, INVALID)
+            )
+        try:
+            caller = await export_links.load_downloader(auth, token)
+        except BadTokenError:
+            raise HttpError(403, SESSION_ENDED) from None
+        name_caller(caller)
+        return await self.download(auth, caller, request, token.export or "")
 
     async def download(self, auth: Auth, caller: Caller, request: Request, export: str) -> Response:
         """Build the file of an export such as `slots/slot_....csv`, and send it.
@@ -299,43 +330,3 @@ class _FileResponse(StreamingResponse):
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
     while chunk := file.read(CHUNK_BYTES):
         yield chunk
-
-
-EXPIRED = "This link has expired. Please create a new one."
-INVALID = "This link is not valid. Please create a new one."
-SESSION_ENDED = "This link ended with the session that created it. Please create a new one."
-NO_READER = "Only organizers may download this file, and those who lead the slot."
-
-
-class ExportLinkEndpoint:
-    """The ASGI application of the links to exports."""
-
-    def __init__(self, auth: Auth, rate_limits: OperationRateLimits, exports: Exports) -> None:
-        self._auth = auth
-        self._rate_limits = rate_limits
-        self._exports = exports
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request."""
-        # The path is a secret, so the log does not name it.
-        response = await respond_in_time("an export link", self._respond(Request(scope, receive)))
-        if response is not None:
-            await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
-        token = export_links.verify(self._auth, request.path_params["token"])
-        costs = {OperationKind.FILE: 1}
-        await charge_token(self._auth, self._rate_limits, request, token, costs)
-        if request.method not in ("GET", "HEAD"):  # the server sends no body to HEAD
-            raise method_not_allowed("GET", "HEAD")
-        if not isinstance(token, TokenClaims):
-            expired = str(token) == EXPIRED_MESSAGE
-            raise (
-                HttpError(410, EXPIRED, code="LINK_EXPIRED") if expired else HttpError(403, INVALID)
-            )
-        try:
-            caller = await export_links.load_downloader(self._auth, token)
-        except BadTokenError:
-            raise HttpError(403, SESSION_ENDED) from None
-        name_caller(caller)
-        return await self._exports.download(self._auth, caller, request, token.export or "")
