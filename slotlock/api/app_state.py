@@ -187,7 +187,7 @@ async def open_app_state(
             else None,
         )
         stack.enter_context(graceful_shutdown(shutdown))
-        builder = ExportBuilder(settings.mongo_url or "", backend.clock.now)
+        builder = ExportBuilder(settings.mongo_url or "")
         exports = Exports(services, builder)
         letters = Letters(services.site, site.board_url, builder)
         yield AppState(

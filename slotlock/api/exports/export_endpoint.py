@@ -32,10 +32,12 @@ from slotlock.api.endpoints.downloads import (
 )
 from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token, query_params
 from slotlock.api.exports.export_builder import (
+    Export,
     ExportBuilder,
     ExportBusy,
     ExportFailed,
     ExportFile,
+    ExportJob,
     ExportTooLarge,
 )
 from slotlock.api.exports.sheet_texts import choose_language
@@ -168,36 +170,18 @@ class Exports:
             language = language or choose_language(preferred_languages(accepted))
         subject, day = await self._find_target(caller, kind, global_id)
         id_ = global_id.removeprefix(f"{kind}_")
-        build = self._builder.build(
-            kind,
-            id_,
-            file_format,
-            separator,
-            language,
-            grouping,
-            for_leader=not caller.is_organizer,
-        )
+        now, for_leader = self._services.now(), not caller.is_organizer
+        job = ExportJob(kind, id_, file_format, now, separator, language, grouping, for_leader)
         with untimed():
-            outcome = await _cancel_on_disconnect(request, build)
-        match outcome:
-            case ExportFile():
-                await self._recheck(auth, caller, path, outcome)
-                content = CONTENTS_BY.get(grouping, CONTENTS[file_format])
-                rest = f"{day}.{file_format}"
-                ending = f"{sheet_name(content, language)}-{rest}"
-                plain = ending if ending.isascii() else f"{content}-{rest}"
-                disposition = content_disposition(subject, ending, plain_ending=plain)
-                return _FileResponse(outcome, disposition, MEDIA_TYPES[file_format])
-            case ExportBusy():
-                headers = {"Retry-After": str(outcome.retry_after_s)}
-                text = "Other exports are in progress. Please try again."
-                raise HttpError(503, text, headers, code="EXPORT_BUSY")
-            case ExportTooLarge():
-                raise HttpError(413, TOO_LARGE_TEXT, code=ErrorCode.LIMIT_EXCEEDED)
-            case ExportFailed():
-                raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
-            case _:
-                assert_never(outcome)
+            outcome = await _cancel_on_disconnect(request, self._builder.build(job))
+        file = require_file(outcome)
+        await self._recheck(auth, caller, path, file)
+        content = CONTENTS_BY.get(grouping, CONTENTS[file_format])
+        rest = f"{day}.{file_format}"
+        ending = f"{sheet_name(content, language)}-{rest}"
+        plain = ending if ending.isascii() else f"{content}-{rest}"
+        disposition = content_disposition(subject, ending, plain_ending=plain)
+        return FileResponse(file, disposition, MEDIA_TYPES[file_format])
 
     async def _require_reader(self, caller: Caller, path: str) -> None:
         """Require an organizer, or for the files of a slot one who leads it.
@@ -308,7 +292,24 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-class _FileResponse(StreamingResponse):
+def require_file(outcome: Export) -> ExportFile:
+    """Return the file that was built. Raises HttpError: 413 or 503 without one."""
+    match outcome:
+        case ExportFile():
+            return outcome
+        case ExportBusy():
+            headers = {"Retry-After": str(outcome.retry_after_s)}
+            text = "Other exports are in progress. Please try again."
+            raise HttpError(503, text, headers, code="EXPORT_BUSY")
+        case ExportTooLarge():
+            raise HttpError(413, TOO_LARGE_TEXT, code=ErrorCode.LIMIT_EXCEEDED)
+        case ExportFailed():
+            raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
+        case _:
+            assert_never(outcome)
+
+
+class FileResponse(StreamingResponse):
     """Sends a file and closes it, even if the client disconnects."""
 
     def __init__(self, export: ExportFile, disposition: str, media_type: str) -> None:
@@ -319,6 +320,7 @@ class _FileResponse(StreamingResponse):
         self._file = export.file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
         try:
             await super().__call__(scope, receive, send)
         except ClientDisconnect:
