@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from slotlock.api.exports.export_process import ExportJob, write_export
+from slotlock.api.exports.export_builder import ExportJob
+from slotlock.api.exports.export_process import write_export
 from slotlock.api.exports.workbook import GroupedWorkbook
 from slotlock.domain.reports.export_formats import ExportGrouping
 from slotlock.domain.reports.roster import RosterUser
