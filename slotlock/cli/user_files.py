@@ -13,16 +13,16 @@ from slotlock.cli.deployment import CommandError
 from slotlock.cli.users import with_auth
 from slotlock.domain.shared.tables.file_problems import InvalidFile, LineProblem
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
-from slotlock.domain.users.import_choices import INVALID_CHOICES, Choice, Choices, parse_choices
-from slotlock.domain.users.import_file import UserFile, parse_user_file
-from slotlock.domain.users.import_plan import (
+from slotlock.domain.user_files.choices import INVALID_CHOICES, Choice, Choices, parse_choices
+from slotlock.domain.user_files.plan import (
     ImportBusy,
     ImportPlan,
     ImportTooLarge,
     SelfRegisteredAccount,
     UserUpdate,
 )
-from slotlock.domain.users.import_problems import ImportProblem
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserFile, parse_user_file
 from slotlock.domain.users.user import User, UserId
 from slotlock.graphql.times import format_time
 

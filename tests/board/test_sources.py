@@ -15,8 +15,8 @@ from slotlock.domain.notifications.outbox import UNDELIVERABLE
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import TableProblem
 from slotlock.domain.slot_files.problems import SlotFileProblem
-from slotlock.domain.users.import_file import UserFile, parse_user_file
-from slotlock.domain.users.import_problems import ImportProblem
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserFile, parse_user_file
 from slotlock.domain.users.user import MailTopic
 from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.limits.complexity import exceeded_limit

@@ -19,10 +19,10 @@ from slotlock.auth.container import Auth
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.cli.users import open_auth
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.import_choices import Choices
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import ImportPlan
-from slotlock.domain.users.sync_plan import GONE_REASON, plan_sync
+from slotlock.domain.user_files.choices import Choices
+from slotlock.domain.user_files.plan import ImportPlan
+from slotlock.domain.user_files.sync_plan import GONE_REASON, plan_sync
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt

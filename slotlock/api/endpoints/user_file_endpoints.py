@@ -19,16 +19,16 @@ from slotlock.auth.invitations import NO_MAIL, invite
 from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
-from slotlock.domain.users.account_admin_rules import manageable_roles
-from slotlock.domain.users.groups import parse_group_list
-from slotlock.domain.users.import_choices import INVALID_CHOICES, parse_choices
-from slotlock.domain.users.import_plan import (
+from slotlock.domain.user_files.choices import INVALID_CHOICES, parse_choices
+from slotlock.domain.user_files.plan import (
     ImportBusy,
     ImportPreview,
     ImportResult,
     ImportTooLarge,
     SelfRegisteredAccount,
 )
+from slotlock.domain.users.account_admin_rules import manageable_roles
+from slotlock.domain.users.groups import parse_group_list
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.core.ids import user_global_id

@@ -11,12 +11,9 @@ from typing import TypeVar
 from slotlock.auth.container import Auth
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.groups import similar_groups
-from slotlock.domain.users.identity import Identity, parse_subject
-from slotlock.domain.users.import_choices import Choices
-from slotlock.domain.users.import_columns import SUBJECT
-from slotlock.domain.users.import_file import UserFile, UserRow, parse_user_file
-from slotlock.domain.users.import_plan import (
+from slotlock.domain.user_files.choices import Choices
+from slotlock.domain.user_files.columns import SUBJECT
+from slotlock.domain.user_files.plan import (
     NO_CHOICES,
     ImportBusy,
     ImportOutcome,
@@ -26,8 +23,11 @@ from slotlock.domain.users.import_plan import (
     preview_rows,
     to_result,
 )
-from slotlock.domain.users.import_problems import ImportProblem
-from slotlock.domain.users.sync_plan import plan_sync
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.sync_plan import plan_sync
+from slotlock.domain.user_files.user_file import UserFile, UserRow, parse_user_file
+from slotlock.domain.users.groups import similar_groups
+from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt, UserSnapshot
 

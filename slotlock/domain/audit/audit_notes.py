@@ -63,7 +63,7 @@ USER_FIELDS = {
     "banReason": "ban_reason",
     "selfRegistered": "self_registered",
     "phone": "phone",
-    "guardians": "guardians",
+    "guardians": "guardian_refs",
 }
 # A note says that they changed, and not the values.
 UNNOTED_VALUES = {"phone"}

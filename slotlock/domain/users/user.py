@@ -122,6 +122,11 @@ class User:
         return " " in self.login_name
 
     @property
+    def guardian_refs(self) -> tuple[str, ...]:
+        """Return the guardians as the audit log shows them: the ids that clients know."""
+        return tuple(f"user_{each}" for each in self.guardians)
+
+    @property
     def has_signed_in(self) -> bool:
         """Return whether the user has set a password or signed in at a provider."""
         return self.has_password or self.signs_in_at_provider

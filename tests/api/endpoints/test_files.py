@@ -11,7 +11,7 @@ import pytest
 from slotlock.api.endpoints.csv_files import csv_header, csv_line
 from slotlock.api.endpoints.downloads import choose_separator, content_disposition
 from slotlock.domain.reports.export_formats import CsvSeparator
-from slotlock.domain.users.import_file import UserFile, UserRow, parse_user_file
+from slotlock.domain.user_files.user_file import UserFile, UserRow, parse_user_file
 from slotlock.graphql.transport.http_messages import HttpError
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign

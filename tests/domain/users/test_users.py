@@ -6,8 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
+from slotlock.domain.audit.audit_notes import note_user_change, user_edits
 from slotlock.domain.shared.tables.file_problems import InvalidFile
-from slotlock.domain.users import import_plan
+from slotlock.domain.user_files import plan as import_plan
+from slotlock.domain.user_files.identities import IdentityChange
+from slotlock.domain.user_files.plan import ImportPlan, NewUser, UserUpdate, plan_import
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
     CannotBanSelf,
@@ -16,10 +22,6 @@ from slotlock.domain.users.account_admin_rules import (
 )
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_identities import IdentityChange
-from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate, plan_import
-from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Caller, Role, User, UserId, list_name, split_name
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -245,3 +247,13 @@ def test_a_file_with_family_names_adds_them_to_the_accounts_once() -> None:
     known = replace(ADA, family_name="Lovelace")
     for again in (given, row()):  # a file without family names removes none
         assert plan_of([again], {ADA.login_name: known}).updated == ()
+
+
+def test_a_note_shows_guardians_by_the_ids_that_clients_know() -> None:
+    child = replace(ADA, guardians=(SELF, OTHER))
+    shown = (None, f"user_{SELF}, user_{OTHER}")
+    note = note_user_change(ADA, child, NoteAction.USER_EDITED, OTHER, NOW)
+    assert note is not None
+    assert note.edits == (FieldEdit("guardians", *shown),)
+    assert user_edits(ADA, child, "name", "guardians") == (FieldEdit("guardians", *shown, ADA.id),)
+    assert user_edits(child, ADA, "guardians")[0].after is None

@@ -44,11 +44,11 @@ from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.user_files.choices import Choices
+from slotlock.domain.user_files.plan import ImportPlan, plan_import
+from slotlock.domain.user_files.sync_plan import plan_sync
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.identity import Identity
-from slotlock.domain.users.import_choices import Choices
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import ImportPlan, plan_import
-from slotlock.domain.users.sync_plan import plan_sync
 from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserFilter, UserId
 from slotlock.infrastructure.draw_records import NotBooked
 from slotlock.infrastructure.mongo.client import Database
@@ -386,6 +386,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     await users.find_with_password_hash(email)
     await users.find_many([user.id])
     await users.find_dependents([user.id])
+    await users.remove_guardian(user.id)
     assert [found async for found in users.find_all()]
     assert await repositories.account_admin_writer.set_role(user.id, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)

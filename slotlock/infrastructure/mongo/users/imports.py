@@ -21,11 +21,11 @@ from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_user_change, user_edits
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.user_files.columns import SUBJECT
+from slotlock.domain.user_files.identities import IdentityChange
+from slotlock.domain.user_files.plan import ImportPlan, Membership, NewUser, UserUpdate
+from slotlock.domain.user_files.sync_plan import GONE_REASON
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.import_columns import SUBJECT
-from slotlock.domain.users.import_identities import IdentityChange
-from slotlock.domain.users.import_plan import ImportPlan, Membership, NewUser, UserUpdate
-from slotlock.domain.users.sync_plan import GONE_REASON
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes

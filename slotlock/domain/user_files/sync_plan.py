@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from slotlock.domain.shared.tables.file_problems import InvalidFile
+from slotlock.domain.user_files.choices import Choices
+from slotlock.domain.user_files.plan import ImportPlan, Membership, plan_import
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.identity import LinkedIdentity
-from slotlock.domain.users.import_choices import Choices
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import ImportPlan, Membership, plan_import
 from slotlock.domain.users.user import Role, User, UserId
 
 # What organizers see of the ban.

@@ -1,6 +1,6 @@
 """Parse a CSV file of users: either all of its rows, or every problem with its line.
 
-The columns are those of `import_columns.py`.
+The columns are those of `columns.py`.
 """
 
 import re
@@ -10,6 +10,19 @@ from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemColl
 from slotlock.domain.shared.tables.table import Table, one_line, read_table
 from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.user_files.columns import (
+    COLUMNS,
+    EMAIL,
+    FIRST_NAME,
+    GROUPS,
+    LAST_NAME,
+    NAME,
+    PHONE,
+    SUBJECT,
+    USERNAME,
+    columns_of,
+)
+from slotlock.domain.user_files.problems import ImportProblem
 from slotlock.domain.users.email_addresses import (
     INVALID_EMAIL,
     INVALID_LOGIN_NAME,
@@ -23,19 +36,6 @@ from slotlock.domain.users.groups import (
     validate_groups,
 )
 from slotlock.domain.users.identity import Identity
-from slotlock.domain.users.import_columns import (
-    COLUMNS,
-    EMAIL,
-    FIRST_NAME,
-    GROUPS,
-    LAST_NAME,
-    NAME,
-    PHONE,
-    SUBJECT,
-    USERNAME,
-    columns_of,
-)
-from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import (
     MAX_PHONE_LENGTH,
     MAX_USER_NAME_LENGTH,

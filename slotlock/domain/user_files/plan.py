@@ -8,6 +8,11 @@ from enum import StrEnum
 from slotlock.domain.shared.folding import search_words
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.user_files.choices import Choice, Choices
+from slotlock.domain.user_files.columns import EMAIL, USERNAME
+from slotlock.domain.user_files.identities import IdentityChange, plan_identities
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.account_admin_rules import (
     SelfRegistered,
     account_change_refusal,
@@ -16,11 +21,6 @@ from slotlock.domain.users.account_admin_rules import (
 )
 from slotlock.domain.users.groups import in_natural_order
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.import_choices import Choice, Choices
-from slotlock.domain.users.import_columns import EMAIL, USERNAME
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_identities import IdentityChange, plan_identities
-from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, Caller, User, UserId
 
 # MongoDB updates an index for each group and each search word that an import adds or removes.
