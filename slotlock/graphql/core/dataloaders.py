@@ -130,11 +130,6 @@ class DataLoaders:
         return _load_all(self._find_wished)
 
     @cached_property
-    def dependents(self) -> DataLoader[None, Sequence[User]]:
-        """Load the users whose guardian the viewer is, by name."""
-        return _load_each(lambda _: self._find_dependents())
-
-    @cached_property
     def _known_groups(self) -> DataLoader[None, Sequence[str]]:
         return _load_each(lambda _: self._auth.repositories.user_imports.find_groups())
 
@@ -145,6 +140,11 @@ class DataLoaders:
         wanted = set(groups)
         known = await self._known_groups.load(None) if wanted else ()
         return [list(each) for each in similar_groups(wanted, known)]
+
+    @cached_property
+    def dependents(self) -> DataLoader[UserId, Sequence[User] | None]:
+        """Load the users for whom users act as guardians."""
+        return _load_all(self._find_dependents)
 
     @cached_property
     def led_slots(self) -> DataLoader[SlotId, bool | None]:
@@ -163,18 +163,17 @@ class DataLoaders:
             self._services, ref.slot_id, ref.booking_id, self._viewer
         )
 
-    async def _find_dependents(self) -> Sequence[User]:
-        if self._viewer is None:
-            return ()
-        return await self._services.users.find_dependents([self._viewer.user_id])
-
     async def _find_wished(self, campaign_ids: Sequence[CampaignId]) -> Mapping[CampaignId, bool]:
         if self._viewer is None:
             return {}
-        dependents = await self.dependents.load(None)
-        family = [self._viewer.user_id, *(each.id for each in dependents)]
+        dependents = await self.dependents.load(self._viewer.user_id)
+        family = [self._viewer.user_id, *(each.id for each in dependents or ())]
         wished = await self._services.wishes.find_wished(campaign_ids, family)
         return dict.fromkeys(wished, True)
+
+    async def _find_dependents(self, user_ids: Sequence[UserId]) -> Mapping[UserId, Sequence[User]]:
+        found = await self._services.users.find_dependents(user_ids)
+        return {id_: [each for each in found if id_ in each.guardians] for id_ in user_ids}
 
     async def _find_led(self, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, bool]:
         if self._viewer is None:
