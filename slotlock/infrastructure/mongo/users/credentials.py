@@ -38,7 +38,12 @@ from slotlock.infrastructure.mongo.users.sessions import (
     other_sessions_query,
     serialize_user_sessions,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, in_groups, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    HAS_LOGIN_NAME,
+    PUBLIC_FIELDS,
+    in_groups,
+    to_user,
+)
 
 # Tokens that let their holder set a password.
 PASSWORD_TOKENS = ("invitation", "passwordReset")
@@ -95,7 +100,7 @@ class InvitationRepository:
         query: Document = {
             **_invitable_filter(roles, mailed_before),
             **in_groups(group),
-            **({} if after is None else {"email": {"$gt": after}}),
+            "email": HAS_LOGIN_NAME if after is None else {**HAS_LOGIN_NAME, "$gt": after},
         }
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
