@@ -39,7 +39,7 @@ from slotlock.infrastructure.mongo.users.sessions import (
     serialize_user_sessions,
 )
 from slotlock.infrastructure.mongo.users.user_documents import (
-    HAS_LOGIN_NAME,
+    MADE_LOGIN_NAME,
     PUBLIC_FIELDS,
     in_groups,
     to_user,
@@ -100,7 +100,7 @@ class InvitationRepository:
         query: Document = {
             **_invitable_filter(roles, mailed_before),
             **in_groups(group),
-            "email": HAS_LOGIN_NAME if after is None else {**HAS_LOGIN_NAME, "$gt": after},
+            **({} if after is None else {"email": {"$gt": after}}),
         }
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
@@ -320,6 +320,7 @@ def _invitable_filter(roles: Sequence[Role], mailed_before: datetime | None) -> 
         "identities": None,
         "banned": None,
         "role": {"$in": allowed},
+        "$nor": [MADE_LOGIN_NAME],
         **({"invitation.mailedAt": recent} if mailed_before else {}),
     }
 

@@ -42,7 +42,7 @@ import string
 from collections.abc import Sequence
 from datetime import datetime
 
-from bson import ObjectId, Regex
+from bson import ObjectId
 
 from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.user import MailTopic, Role, User, UserId, to_sort_name
@@ -61,13 +61,13 @@ PUBLIC_FIELDS = dict.fromkeys(
     ),
     1,
 )
-# Leaves out the made login names, with which nobody can set a password.
-HAS_LOGIN_NAME: Document = {"$not": Regex(" ")}
 # Matches accounts without a password and without an identity that was used.
 NOT_SIGNED_IN: Document = {
     "withoutPassword": True,
     "identities": {"$not": {"$elemMatch": {"at": {"$ne": None}}}},
 }
+# Matches accounts with which nobody signs in.
+MADE_LOGIN_NAME: Document = {"email": {"$regex": " "}}
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
