@@ -52,7 +52,7 @@ class CsvFile:
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot."""
-        meetings = () if self._is_campaign else meeting_columns(roster.slot)
+        meetings = () if self._is_campaign else meeting_columns(roster.slot, self._language)
         if not self._is_campaign:
             self._write_header((*SLOT_COLUMNS, *self._row_columns, *meetings))
         slot, zone = roster.slot, roster.slot.time_zone

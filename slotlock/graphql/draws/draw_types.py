@@ -11,7 +11,7 @@ from strawberry import Private, argument, field
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.draws import closing, draw, drawing, measures
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders, DrawState, WishResult
@@ -232,14 +232,15 @@ class Draw:
 class WishedSlot:
     slot_id: strawberry.ID = field(description="The id of the slot.")
     own_id: Private[SlotId]
+    viewer: Private[Caller | None] = None
 
     @field(description="The slot; null if it is hidden now.")
     async def slot(self, info: Info) -> Slot | None:
-        return await load_slot(info, self.own_id)
+        return await load_slot(info, self.own_id, self.viewer)
 
     @classmethod
-    def from_domain(cls, slot_id: SlotId) -> Self:
-        return cls(slot_id=slot_global_id(slot_id), own_id=slot_id)
+    def from_domain(cls, slot_id: SlotId, viewer: Caller | None) -> Self:
+        return cls(slot_id=slot_global_id(slot_id), own_id=slot_id, viewer=viewer)
 
 
 @strawberry.type
@@ -251,10 +252,10 @@ class _RankedWishes:
     changed_at: datetime = field(description="When they were changed last.")
 
     @classmethod
-    def of(cls, own: closing.Wishes, **more: Any) -> Self:
-        """Return these wishes."""
+    def of(cls, own: closing.Wishes, viewer: Caller | None = None, **more: Any) -> Self:
+        """Return these wishes, as the caller reads them or as this viewer does."""
         return cls(
-            ranked=[WishedSlot.from_domain(slot_id) for slot_id in own.slot_ids],
+            ranked=[WishedSlot.from_domain(slot_id, viewer) for slot_id in own.slot_ids],
             user_ids=[user_global_id(user_id) for user_id in own.user_ids],
             changed_at=own.at,
             **more,
@@ -317,10 +318,16 @@ class WishOutcome(WishedSlot):
         "`choiceGroup`. Null for the limit of the campaign, and if the slot is hidden now."
     )
     async def conflict(self, info: Info) -> Slot | None:
-        return await load_slot(info, self.conflict_id) if self.conflict_id else None
+        return await load_slot(info, self.conflict_id, self.viewer) if self.conflict_id else None
 
     @classmethod
-    def of(cls, rank: int, outcome: drawing.WishOutcome, not_booked: str | None) -> Self:
+    def of(
+        cls,
+        rank: int,
+        outcome: drawing.WishOutcome,
+        not_booked: str | None,
+        viewer: Caller | None,
+    ) -> Self:
         """Return the outcome of the wish with this rank."""
         return cls(
             slot_id=slot_global_id(outcome.slot_id),
@@ -332,6 +339,7 @@ class WishOutcome(WishedSlot):
             group=outcome.group,
             not_booked=not_booked,
             conflict_id=outcome.conflict,
+            viewer=viewer,
         )
 
 
@@ -360,12 +368,13 @@ class DrawResult:
     )
 
     @classmethod
-    def from_domain(cls, own: OwnResult) -> Self:
+    def from_domain(cls, own: OwnResult, viewer: Caller | None = None) -> Self:
+        """Return the result, as the caller reads it or as this viewer does."""
         ranks = {slot_id: rank for rank, slot_id in enumerate(own.wishes, start=1)}
 
         def show(outcomes: Iterable[drawing.WishOutcome]) -> list[WishOutcome]:
             return [
-                WishOutcome.of(ranks[each.slot_id], each, own.not_booked.get(each.slot_id))
+                WishOutcome.of(ranks[each.slot_id], each, own.not_booked.get(each.slot_id), viewer)
                 for each in outcomes
             ]
 

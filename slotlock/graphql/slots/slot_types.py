@@ -389,7 +389,8 @@ class Slot(SlotFacts):
             return False
         if self._state.booking_of(viewer.user_id):
             return True
-        return await info.context.loaders.waits_ended.load(self._slot.id) == cancellation.at
+        wait = viewer.user_id, self._slot.id
+        return await info.context.loaders.waits_ended.load(wait) == cancellation.at
 
     @field(
         description="Whether the caller leads the slot, as the `leader` of one of its resources: "
@@ -397,12 +398,14 @@ class Slot(SlotFacts):
         "are not published have no leader."
     )
     async def is_led_by_me(self, info: Info) -> bool:
+        if self._viewer is None or self._viewer.actor_id is not None:
+            return False
         return bool(await info.context.loaders.led_slots.load(self._slot.id))
 
     @property_field(description="The series that the slot belongs to.")
     def series(self) -> "SlotSeries | None":
         series_id = self._slot.series_id
-        return SlotSeries(series_id) if series_id else None
+        return SlotSeries(series_id, self._viewer) if series_id else None
 
     waitlist_length = attribute_field(
         "_state.waitlist_length", int, "How many users are on the waiting list."
@@ -471,9 +474,10 @@ SlotConnection = Connection[Slot]
     "change on its own."
 )
 class SlotSeries(Node):
-    def __init__(self, series_id: SeriesId) -> None:
+    def __init__(self, series_id: SeriesId, viewer: Caller | None = None) -> None:
         self.id = series_global_id(series_id)
         self._series_id = series_id
+        self._viewer = viewer
 
     @field(
         description="The slots of the series, by default all by start: published and cancelled "
@@ -487,14 +491,14 @@ class SlotSeries(Node):
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> SlotConnection:
-        loaders = info.context.loaders
+        loaders, viewer = info.context.loaders, self._viewer or info.context.viewer
         page, cursors = SERIES_SLOTS.page(filter, order_by, first, after, loaders.now)
         found = await loaders.series_pages.load(
-            SeriesPage(self._series_id, page, slot_selection(info))
+            SeriesPage(self._series_id, page, slot_selection(info), viewer)
         )
         return SlotConnection.of_page(
             found,
-            lambda slot: Slot(slot, info.context.viewer),
+            lambda slot: Slot(slot, viewer),
             cursors,
             after,
             partial(loaders.series_counts.load, (self._series_id, page.wanted, page.as_of)),
@@ -508,19 +512,19 @@ def _visible_booker_id(state: ReadableSlot, viewer: Caller | None) -> UserId | N
     return booker_id if viewer.is_organizer or viewer.user_id == booker_id else None
 
 
-async def load_slot(info: Info, slot_id: SlotId) -> Slot | None:
-    """Load a slot if the viewer may see it."""
+async def load_slot(info: Info, slot_id: SlotId, viewer: Caller | None = None) -> Slot | None:
+    """Load a slot if the viewer, by default the caller, may see it."""
     context = info.context
-    viewer = context.viewer
+    viewer = viewer or context.viewer
     found = await viewer_queries.find_slot(context.services, slot_id, viewer, slot_selection(info))
     return Slot(found, viewer) if found else None
 
 
 async def load_booking(info: Info, ref: BookingRef) -> Booking | None:
     """Load a booking that the caller manages. Errors: UNAUTHENTICATED."""
-    caller = info.context.caller
-    found = await info.context.loaders.bookings.load(ref)
+    context = info.context
+    found = await context.loaders.bookings.load(ref) if context.caller else None
     if found is None:
         return None
-    own_or_any, slot = found
-    return Booking.from_domain(own_or_any, Slot(slot, caller), caller)
+    own_or_any, slot, reader = found
+    return Booking.from_domain(own_or_any, Slot(slot, reader), reader)

@@ -4,12 +4,12 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
+from slotlock.api.endpoints.personal_data_endpoint import _chunks
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
@@ -139,13 +139,11 @@ async def test_a_guardian_who_is_removed_during_the_download_gets_no_further_chi
     user_id = UserId(str(family.object_id("mother")))
     caller = await authenticate(family.auth, f"Bearer {family.mother.token}")
     assert caller is not None
-    endpoint = PersonalDataEndpoint(
-        cast("Any", None), family.auth, cast("Any", None), PersonalDataQueries(family.database)
-    )
+    queries = PersonalDataQueries(family.database)
     children = [UserId(str(family.object_id(each))) for each in ("ben", "mia")]
     text = ""
     tickets: dict[UserId, list[dict[str, str]]] = {each: [] for each in (user_id, *children)}
-    async for chunk in endpoint._chunks(caller, user_id, tickets):
+    async for chunk in _chunks(family.auth, caller, queries, user_id, tickets):
         if '"Ben"' in chunk:
             await family.set("mia", guardians=[family.object_id("father")])
         text += chunk
