@@ -171,7 +171,7 @@ async def test_names_are_for_those_who_lead_the_course_and_addresses_for_none_of
     assert found["other"] == found["former"] == {"name of self"}
 
 
-async def test_mutations_refuse_leaders_of_other_slots_and_tell_no_name(
+async def test_mutations_refuse_leaders_of_other_slots_and_show_no_name(
     app: AppProcess, http: httpx.AsyncClient, log_dir: Path
 ) -> None:
     course, words = await led_course(app, http), list[str]()
