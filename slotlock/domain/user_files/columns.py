@@ -7,7 +7,19 @@ from collections.abc import Sequence
 
 from slotlock.domain.shared.tables.headers import columns_by_header, fold_header
 
-EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT, PHONE = COLUMNS = (
+(
+    EMAIL,
+    USERNAME,
+    NAME,
+    FIRST_NAME,
+    LAST_NAME,
+    GROUPS,
+    SUBJECT,
+    PHONE,
+    GUARDIAN,
+    GUARDIAN_NAME,
+    LEADS,
+) = COLUMNS = (
     "email",
     "username",
     "name",
@@ -16,7 +28,13 @@ EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT, PHONE = COLUMNS =
     "groups",
     "subject",
     "phone",
+    "guardian",
+    "guardian_name",
+    "leads",
 )
+
+# Whose addresses a file has that does not say it.
+ADDRESSES_OF = (_, GUARDIANS) = ("users", "guardians")
 
 # English, German, French, Spanish, Chinese (simplified and traditional).
 _SPELLINGS = {
@@ -77,9 +95,38 @@ _SPELLINGS = {
         电话, 电话号码, 手机, 手机号, 手机号码, 联系电话, 联系方式
         電話, 電話號碼, 手機, 手機號碼, 聯絡電話, 聯絡方式
     """,
+    # An address of each; `parent 1 email` and `parent 2 email` are two of them.
+    GUARDIAN: """
+        guardian, guardian email, parent, parent email, parents, parents email, email of parents
+        E-Mail der Eltern, E-Mail Eltern, Eltern-E-Mail, Elternmail, Eltern, Elternteil
+        E-Mail Elternteil, Sorgeberechtigte, Erziehungsberechtigte, E-Mail Sorgeberechtigte
+        E-Mail Erziehungsberechtigte, E-Mail der Sorgeberechtigten, E-Mail der Mutter
+        E-Mail des Vaters, E-Mail Mutter, E-Mail Vater, E-Mail der Erziehungsberechtigten
+        responsable, responsable légal, représentant légal, courriel des parents, courriel parent
+        courriel du responsable, adresse e-mail des parents, mail des parents, e-mail des parents
+        tutor, tutor legal, correo del tutor, correo de los padres, correo de la madre
+        correo del padre, correo electrónico de los padres, correo electrónico del tutor
+        家长, 家长邮箱, 家长电子邮箱, 家长电子邮件, 监护人, 监护人邮箱, 监护人电子邮箱
+        家長, 家長信箱, 家長電郵, 家長電子郵件, 監護人, 監護人信箱, 監護人電郵, 監護人電子郵件
+    """,
+    GUARDIAN_NAME: """
+        guardian name, name of guardian, parent name, name of parent, parents names
+        Name der Eltern, Name Eltern, Name Elternteil, Name Sorgeberechtigte, Name Mutter
+        Name der Sorgeberechtigten, Name Erziehungsberechtigte, Name der Erziehungsberechtigten
+        Name der Mutter, Name des Vaters, Name Vater
+        nom du responsable, nom du responsable légal, nom des parents, nom du parent
+        nombre del tutor, nombre de los padres, nombre de la madre, nombre del padre
+        家长姓名, 监护人姓名, 家長姓名, 監護人姓名
+    """,
+    LEADS: """
+        leads, leader of
+        leitet, Leitung von
+        dirige, responsable de
+        dirige a, imparte
+        负责, 带领, 負責, 帶領
+    """,
 }
-
-
+_NUMBERS = str.maketrans("", "", "12")
 _COLUMN_OF = columns_by_header(_SPELLINGS)
 
 
@@ -88,8 +135,19 @@ def columns_of(headers: Sequence[str]) -> list[str | None]:
 
     `Name` beside `Vorname` is the last name, and `Nombre` beside `Apellidos` the first.
     """
-    columns = [_COLUMN_OF.get(fold_header(header)) for header in headers]
+    columns = list(map(_column_of, headers))
     if (FIRST_NAME in columns) is not (LAST_NAME in columns):
         meaning = LAST_NAME if FIRST_NAME in columns else FIRST_NAME
         return [meaning if column == NAME else column for column in columns]
     return columns
+
+
+def columns_of_children(headers: Sequence[str]) -> list[str | None]:
+    """Return the columns if the addresses are those of guardians, and not of the children."""
+    return [GUARDIAN if column == EMAIL else column for column in columns_of(headers)]
+
+
+def _column_of(header: str) -> str | None:
+    folded = fold_header(header)
+    numbered = _COLUMN_OF.get(folded.translate(_NUMBERS))
+    return _COLUMN_OF.get(folded) or (numbered if numbered in (GUARDIAN, GUARDIAN_NAME) else None)

@@ -38,7 +38,12 @@ from slotlock.infrastructure.mongo.users.sessions import (
     other_sessions_query,
     serialize_user_sessions,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, in_groups, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    MADE_LOGIN_NAME,
+    PUBLIC_FIELDS,
+    in_groups,
+    to_user,
+)
 
 # Tokens that let their holder set a password.
 PASSWORD_TOKENS = ("invitation", "passwordReset")
@@ -88,17 +93,25 @@ class InvitationRepository:
     ) -> list[User]:
         """Return the next users without a password who are not banned, by login name.
 
-        `group` is one group or several, as `5a, 5b`.
+        `group` is one group or several, as `5a, 5b`. The guardians of its users are among them.
 
         With `mailed_before`, those who got a mail since then are left out.
         """
         query: Document = {
             **_invitable_filter(roles, mailed_before),
-            **in_groups(group),
+            **await self._in_families_of(group),
             **({} if after is None else {"email": {"$gt": after}}),
         }
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
+
+    async def _in_families_of(self, group: str | None) -> Document:
+        """Return the condition for the users of a group, and their guardians."""
+        if group is None:
+            return {}
+        members = in_groups(group)
+        guardians = await self._users.distinct("guardians", {**members, "guardians": {"$ne": None}})
+        return {"$or": [members, {"_id": {"$in": guardians}}]} if guardians else members
 
     @limited_listing
     async def save(
@@ -315,6 +328,7 @@ def _invitable_filter(roles: Sequence[Role], mailed_before: datetime | None) -> 
         "identities": None,
         "banned": None,
         "role": {"$in": allowed},
+        "$nor": [MADE_LOGIN_NAME],
         **({"invitation.mailedAt": recent} if mailed_before else {}),
     }
 

@@ -64,6 +64,8 @@ NOT_SIGNED_IN: Document = {
     "withoutPassword": True,
     "identities": {"$not": {"$elemMatch": {"at": {"$ne": None}}}},
 }
+# Matches accounts with which nobody signs in.
+MADE_LOGIN_NAME: Document = {"email": {"$regex": " "}}
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
