@@ -5,6 +5,7 @@ The columns are those of `columns.py`.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 
 from slotlock.domain.shared.folding import fold
@@ -27,7 +28,6 @@ from slotlock.domain.user_files.columns import (
     SUBJECT,
     USERNAME,
     columns_of,
-    columns_of_children,
 )
 from slotlock.domain.user_files.problems import ImportProblem
 from slotlock.domain.users.dependents import MAX_GUARDIANS
@@ -146,7 +146,7 @@ def parse_user_file(body: bytes, *, addresses_of_guardians: bool = False) -> Use
     The addresses may be those of the guardians, even if their column does not say so.
     """
     problems = ProblemCollector()
-    columns = columns_of_children if addresses_of_guardians else columns_of
+    columns = partial(columns_of, addresses_of_guardians=addresses_of_guardians)
     repeatable = (GROUPS, PHONE, GUARDIAN, GUARDIAN_NAME, LEADS)
     table = read_table(body, columns, problems, repeatable)
     if table is not None:
@@ -283,7 +283,9 @@ class _RowParser:
         """Return the guardians with their names, which are beside them or in the same order."""
         addresses, names = self._cells_of(GUARDIAN, cells), self._cells_of(GUARDIAN_NAME, cells)
         if len(addresses) != len(names):
-            addresses, names = [";".join(addresses)], [";".join(names)]
+            addresses, names = (
+                [";".join(filter(strip_blanks, each))] for each in (addresses, names)
+            )
         guardians: dict[str, NamedGuardian] = {}
         for cell, named in zip(addresses, names, strict=True):
             of_cell = filter(None, _ADDRESS_SEPARATORS.split(cell))

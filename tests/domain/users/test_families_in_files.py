@@ -97,6 +97,24 @@ def test_a_cell_may_have_two_guardians(
     assert row.guardians == tuple(map(NamedGuardian, ("pam@x.org", "tom@x.org"), expected))
 
 
+def test_a_column_of_parents_has_their_names_beside_one_of_their_addresses() -> None:
+    (mia,) = rows_of("Name,Eltern\nMia,p@x.org\n")
+    assert mia.guardians == (NamedGuardian("p@x.org"),)
+    named = (NamedGuardian("p@x.org", "Pam P."),)
+    (mia,) = rows_of("Name,Erziehungsberechtigte/r,E-Mail der Eltern\nMia,Pam P.,p@x.org\n")
+    assert mia.guardians == named
+    (mia,) = rows_of("Name,家长,邮箱\nMia,Pam P.,p@x.org\n", addresses_of_guardians=True)
+    assert mia.guardians == named
+
+
+def test_names_of_both_parents_beside_one_column_of_addresses_are_in_order() -> None:
+    mia, ben = rows_of("Name,Mutter,Vater,E-Mail Eltern\nMia,,Tom,t@x.org\nBen,Pam,Tom,p@x.org\n")
+    assert (mia.guardians, ben.guardians) == (
+        (NamedGuardian("t@x.org", "Tom"),),
+        (NamedGuardian("p@x.org", "Pam"),),
+    )
+
+
 def test_problems_of_guardians_are_those_of_their_cell() -> None:
     text = (
         "name,email,guardian\n"
