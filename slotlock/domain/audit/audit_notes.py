@@ -195,7 +195,7 @@ def note_resource_creation(resource: Resource, by: UserId, now: datetime) -> Aud
 
 
 def note_resource_change(
-    before: Resource, after: Resource, by: UserId, now: datetime
+    before: Resource, after: Resource, by: UserId | None, now: datetime
 ) -> AuditNote | None:
     """Return the note of a resource's change; None if nothing changed."""
     edits = tuple(field_edits(RESOURCE_FIELDS, before, after))
