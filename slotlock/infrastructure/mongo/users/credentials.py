@@ -102,13 +102,13 @@ class InvitationRepository:
         With `mailed_before`, those who got a mail since then are left out, and with `now` those
         without an address whose invitation is valid then.
         """
-        on_paper = {"email": NO_ADDRESS, **_on_paper(now)} if now else {}
         query: Document = {
             **_invitable_filter(roles, mailed_before),
             **await self._in_families_of(group),
-            **({"$nor": [on_paper]} if on_paper else {}),
             **({} if after is None else {"email": {"$gt": after}}),
         }
+        if now:
+            query["$nor"].append({"email": NO_ADDRESS, **_on_paper(now)})
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
 
