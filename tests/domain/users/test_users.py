@@ -9,7 +9,6 @@ import pytest
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import note_user_change, user_edits
 from slotlock.domain.shared.tables.file_problems import InvalidFile
-from slotlock.domain.user_files import plan as import_plan
 from slotlock.domain.user_files.identities import IdentityChange
 from slotlock.domain.user_files.plan import ImportPlan, NewUser, UserUpdate, plan_import
 from slotlock.domain.user_files.problems import ImportProblem
@@ -91,9 +90,9 @@ def test_every_row_is_counted_once() -> None:
 def test_the_number_of_index_changes_is_limited(
     rows: list[UserRow], index_changes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", index_changes)
     assert not plan_of(rows, EXISTING).is_empty
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes - 1)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", index_changes - 1)
     assert isinstance(plan_import(rows, EXISTING), InvalidFile)
 
 
@@ -112,7 +111,7 @@ def test_a_file_with_too_many_changes_names_the_line_before_which_to_split_it() 
 
 
 def test_unchanged_users_cause_no_index_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", 0)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", 0)
     assert plan_of([row()], EXISTING).is_empty
 
 

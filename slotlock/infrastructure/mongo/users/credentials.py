@@ -40,7 +40,12 @@ from slotlock.infrastructure.mongo.users.sessions import (
     other_sessions_query,
     serialize_user_sessions,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, in_groups, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    MADE_LOGIN_NAME,
+    PUBLIC_FIELDS,
+    in_groups,
+    to_user,
+)
 
 # Tokens that let their holder set a password.
 PASSWORD_TOKENS = ("invitation", "passwordReset")
@@ -92,20 +97,28 @@ class InvitationRepository:
     ) -> list[User]:
         """Return the next users without a password who are not banned, by login name.
 
-        `group` is one group or several, as `5a, 5b`.
+        `group` is one group or several, as `5a, 5b`. The guardians of its users are among them.
 
         With `mailed_before`, those who got a mail since then are left out, and with `now` those
         without an address whose invitation is valid then.
         """
-        on_paper = {"email": NO_ADDRESS, **_on_paper(now)} if now else {}
         query: Document = {
             **_invitable_filter(roles, mailed_before),
-            **in_groups(group),
-            **({"$nor": [on_paper]} if on_paper else {}),
+            **await self._in_families_of(group),
             **({} if after is None else {"email": {"$gt": after}}),
         }
+        if now:
+            query["$nor"].append({"email": NO_ADDRESS, **_on_paper(now)})
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
+
+    async def _in_families_of(self, group: str | None) -> Document:
+        """Return the condition for the users of a group, and their guardians."""
+        if group is None:
+            return {}
+        members = in_groups(group)
+        guardians = await self._users.distinct("guardians", {**members, "guardians": {"$ne": None}})
+        return {"$or": [members, {"_id": {"$in": guardians}}]} if guardians else members
 
     @limited_listing
     async def save(
@@ -341,6 +354,7 @@ def _invitable_filter(roles: Sequence[Role], mailed_before: datetime | None) -> 
         "identities": None,
         "banned": None,
         "role": {"$in": allowed},
+        "$nor": [MADE_LOGIN_NAME],
         **({"invitation.mailedAt": recent} if mailed_before else {}),
     }
 
