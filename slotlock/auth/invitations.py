@@ -137,14 +137,17 @@ async def invite(
     `group` restricts them to a group, or to several, as `5a, 5b`.
 
     With `by_mail`, those with an address get their token in a mail, and only there, unless they
-    got one within a day. New invitations replace earlier ones. `caller` is None for the command
-    line. Users are loaded and written in batches, so memory use does not depend on their number.
-    The iteration ends early if the caller's session ends or their role changes: a slow reader can
-    take long.
+    got one within a day. New invitations replace earlier ones, but by mail none that was shown,
+    as in a letter: users without an address who have a valid one are left out.
+
+    `caller` is None for the command line. Users are loaded and written in batches, so memory use
+    does not depend on their number. The iteration ends early if the caller's session ends or their
+    role changes: a slow reader can take long.
     """
-    after, mailed_before = None, auth.now() - MAIL_INTERVAL if by_mail else None
+    after, now = None, auth.now() if by_mail else None
+    mailed_before = now and now - MAIL_INTERVAL
     while users := await auth.repositories.invitations.find_invitable(
-        group, roles, BATCH_SIZE, after, mailed_before
+        group, roles, BATCH_SIZE, after, mailed_before, now
     ):
         if caller is not None and not await session_still_valid(auth, caller):
             return

@@ -167,7 +167,7 @@ def test_every_reason_of_slotlock_why_a_mail_is_not_sent_has_a_text(language: st
         "the user refuses {topic.value}",
         *("the webhook was deleted", "the webhook is disabled"),
     }
-    assert len(reasons) == 9
+    assert len(reasons) == 10
     assert {f"mail.note.{each}" for each in reasons} - LANGUAGES[language].keys() == set()
 
 

@@ -26,11 +26,11 @@ from slotlock.domain.user_files.plan import (
 from slotlock.domain.user_files.problems import ImportProblem
 from slotlock.domain.user_files.sync_plan import plan_sync
 from slotlock.domain.user_files.user_file import UserFile, UserRow, parse_user_file
-from slotlock.domain.users.dependents import new_login_name
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt, UserSnapshot
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 
 # MongoDB aborts the transaction of a killed process after 5 s: retry for longer than that.
 RETRY_FOR_S = 10.0

@@ -12,8 +12,9 @@ from slotlock.domain.user_files.leaders import LeaderChange
 from slotlock.domain.user_files.plan import ImportPlan, plan_import
 from slotlock.domain.user_files.sync_plan import plan_sync
 from slotlock.domain.user_files.user_file import NamedGuardian, UserRow, parse_user_file
-from slotlock.domain.users.dependents import MAX_DEPENDENTS, new_login_name
+from slotlock.domain.users.dependents import MAX_DEPENDENTS
 from slotlock.domain.users.user import Role, User, UserId
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 from tests.support.domain.builders import NOW
 
 NO_CHOICES = Choices()

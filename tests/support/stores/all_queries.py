@@ -263,9 +263,9 @@ async def run_draw_queries(repositories: Repositories) -> None:
     own = Wishes((ADA,), (slot_id,), "salt", ADA, now)
     settings = DrawSettings(DrawMethod.ROUNDS, now)
     draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now, "seed")
-    assert await entries.save(draw, own)
+    assert await entries.save(draw, own, [ADA])
     assert await entries.find(draw.id, ADA) == own
-    assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
+    assert await entries.find_wished([campaign_id], [ADA]) == {campaign_id}
     assert await entries.find_of_user(ADA) == [(draw.id, own)]
     assert await entries.find_all(draw.id) == [own]
     assert await entries.count(draw.id) == 1
@@ -299,7 +299,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.count_waitlisted(with_basis, slot_id) == 0
     assert await draws.find_not_booked(with_basis) == lost
     await draws.end(campaign_id, now)
-    assert await entries.delete(draw.id, ADA)
+    await entries.delete(draw.id, [ADA])
+    assert await entries.find_all(draw.id) == []
     for of_draws in ([draw.id], None):
         await entries.insert(draw, [own])
         await entries.remove_user(ADA, of_draws)
@@ -385,6 +386,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     await users.find_with_password_hash(email)
     await users.find_many([user.id])
     await users.find_dependents([user.id])
+    await users.remove_guardian(user.id)
     assert [found async for found in users.find_all()]
     assert await repositories.account_admin_writer.set_role(user.id, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)

@@ -56,11 +56,20 @@ class EligibleUserQueries:
         return SomeUsers(count, users)
 
     async def find_recipients(self, terms: CampaignTerms) -> AsyncIterator[UserId]:
-        """Yield the users who may book in a campaign, have an address, and want to hear of it."""
-        query = {**eligible_to_book(terms), "refusedTopics": {"$ne": MailTopic.ANNOUNCEMENTS.value}}
-        async for document in self._users.find(query, {"email": 1}):
-            if "@" in document["email"]:
-                yield UserId(str(document["_id"]))
+        """Yield the users who may book in a campaign, have an address, and want to hear of it.
+
+        Yield their guardians too, each user once: whether they want it is not asked yet.
+        """
+        yielded, fields = set[ObjectId](), ("email", "refusedTopics", "guardians")
+        async for document in self._users.find(eligible_to_book(terms), dict.fromkeys(fields, 1)):
+            recipients = [*document.get("guardians", ())]
+            is_refused = MailTopic.ANNOUNCEMENTS.value in document.get("refusedTopics", ())
+            if "@" in document["email"] and not is_refused:
+                recipients.append(document["_id"])
+            for user_id in recipients:
+                if user_id not in yielded:
+                    yielded.add(user_id)
+                    yield UserId(str(user_id))
 
     @limited
     async def find_uninvited(self, terms: CampaignTerms, first: int, now: datetime) -> Uninvited:
