@@ -179,9 +179,7 @@ class Problem(str):
 
     __slots__ = ("about", "code", "values")
 
-    def __new__(
-        cls, code: ProblemCode, values: Mapping[str, str | int], about: str = ""
-    ) -> "Problem":
+    def __new__(cls, code: Enum, values: Mapping[str, str | int], about: str = "") -> "Problem":
         """Write the sentence."""
         sentence = code.value.format_map(values)
         problem = super().__new__(cls, f"{about}: {sentence}" if about else sentence)
@@ -189,7 +187,7 @@ class Problem(str):
         return problem
 
     about: str
-    code: ProblemCode
+    code: Enum
     values: Mapping[str, str | int]
 
     def __reduce__(self) -> tuple[type["Problem"], tuple[object, ...]]:

@@ -117,6 +117,12 @@ async def with_reader(
     return replace(result, caller=await with_dependents(services, caller))
 
 
+async def is_guardian(services: Services, guardian_id: UserId, user_id: UserId) -> bool:
+    """Return whether one user is a guardian of another now. Calls at once share a read."""
+    user = await services.users.find_soon(user_id)
+    return user is not None and guardian_id in user.guardians
+
+
 async def with_led_slots(
     services: Services, caller: Caller, slot_ids: Collection[SlotId]
 ) -> Caller:

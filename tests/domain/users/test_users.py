@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
+from slotlock.domain.audit.audit_notes import note_user_change, user_edits
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.user_files.identities import IdentityChange
 from slotlock.domain.user_files.plan import ImportPlan, NewUser, UserUpdate, plan_import
@@ -244,3 +246,13 @@ def test_a_file_with_family_names_adds_them_to_the_accounts_once() -> None:
     known = replace(ADA, family_name="Lovelace")
     for again in (given, row()):  # a file without family names removes none
         assert plan_of([again], {ADA.login_name: known}).updated == ()
+
+
+def test_a_note_shows_guardians_by_the_ids_that_clients_know() -> None:
+    child = replace(ADA, guardians=(SELF, OTHER))
+    shown = (None, f"user_{SELF}, user_{OTHER}")
+    note = note_user_change(ADA, child, NoteAction.USER_EDITED, OTHER, NOW)
+    assert note is not None
+    assert note.edits == (FieldEdit("guardians", *shown),)
+    assert user_edits(ADA, child, "name", "guardians") == (FieldEdit("guardians", *shown, ADA.id),)
+    assert user_edits(child, ADA, "guardians")[0].after is None
