@@ -70,10 +70,6 @@ class _QueuedRequest:
     def overrides(self) -> bool:
         return self.command.request.as_organizer
 
-    @property
-    def is_on_behalf(self) -> bool:
-        return self.command.request.user_id != self.command.caller.user_id
-
 
 async def serve_batch(
     services: Services,

@@ -31,7 +31,10 @@ from tests.support.clients.exports import set_name_and_groups
 from tests.support.scenarios.led_course import LedCourse, change_document, led_course
 
 MAX_DEPTH = 3
+USER = "name email username"
 PUPILS = ("self", "member")
+# Those who lead or led a course, or act or acted for its user, and a child of the same guardian.
+READERS = ("leader", "other", "former", "guardian", "parted", "sibling")
 # What somebody without a right to a course and its users gets for naming them.
 REFUSED = dict.fromkeys(FOR_ORGANIZERS, "FORBIDDEN") | {
     "bookSlot": "NOT_TEAMMATE",
@@ -63,8 +66,10 @@ OF_THE_CALLER = {
 
 def path_to_users(type_: GraphQLNamedType, depth: int = MAX_DEPTH) -> str:
     """Return a selection of all users that a type leads to; empty if there are none."""
+    if type_.name == "User" and depth == MAX_DEPTH:
+        return f"{{ {USER} guardians {{ {USER} }} dependents {{ {USER} guardians {{ {USER} }} }} }}"
     if type_.name == "User":
-        return "{ name email username }"
+        return f"{{ {USER} }}"
     if depth == 0:
         return ""
     parts: list[str] = []
@@ -111,9 +116,9 @@ def argument_lists(name: str, field: GraphQLField, course: LedCourse) -> Iterato
 async def found_words(
     course: LedCourse, words: dict[str, str], query: str = ""
 ) -> dict[str, set[str]]:
-    """Return which of these words a query, or any, shows to each of those who lead or led."""
+    """Return which of these words a query, or any, shows to each of the readers."""
     shown: dict[str, set[str]] = {}
-    for kind in ("leader", "other", "former"):
+    for kind in READERS:
         sent = [each for each in documents(course) if query in each]
         texts = [str(await course.clients[kind].send(each)) for each in sent]
         assert "LIMIT_EXCEEDED" not in "".join(texts)
@@ -149,11 +154,11 @@ def mutation(name: str, field: GraphQLField, known: dict[str, str]) -> tuple[str
     return f"mutation{head} {{ {name}{call} {path} }}", variables
 
 
-async def test_names_are_for_those_who_lead_the_course_and_addresses_for_none_of_them(
+async def test_names_are_for_who_leads_the_course_and_addresses_for_guardians_alone(
     app: AppProcess, http: httpx.AsyncClient, log_dir: Path
 ) -> None:
     course, words = await led_course(app, http), dict[str, str]()
-    for kind in PUPILS:
+    for kind in (*PUPILS, "guardian"):
         client, words[f"name of {kind}"] = course.clients[kind], secrets.token_hex(8)
         url = app.environment["SLOTLOCK_MONGO_URL"]
         await set_name_and_groups(url, client, words[f"name of {kind}"])
@@ -161,17 +166,21 @@ async def test_names_are_for_those_who_lead_the_course_and_addresses_for_none_of
     names = {f"name of {kind}" for kind in PUPILS}
     assert len(list(documents(course))) > 20
     nothing = set[str]()
+    own = {"name of guardian", "address of guardian"}
     assert await found_words(course, words) == {
         "leader": names, "other": nothing, "former": nothing,
+        "guardian": {"name of self", "address of self", *own},
+        "parted": nothing, "sibling": {"name of guardian"},
     }  # fmt: skip
     with app_variant(app.environment, log_dir, without_guards="led-slots") as unguarded:
         for client in course.clients.values():
             client.url = unguarded.url
         found = await found_words(course, words, "slotRoster(")
-    assert found["other"] == found["former"] == {"name of self"}
+    for kind in ("other", "former", "parted", "sibling"):
+        assert found[kind] == {"name of self"}
 
 
-async def test_mutations_refuse_leaders_of_other_slots_and_show_no_name(
+async def test_mutations_refuse_others_and_those_who_had_a_right_and_show_no_name(
     app: AppProcess, http: httpx.AsyncClient, log_dir: Path
 ) -> None:
     course, words = await led_course(app, http), list[str]()
@@ -209,7 +218,7 @@ async def test_mutations_refuse_leaders_of_other_slots_and_show_no_name(
                 found[name] = result["data"][name].get("code") or result["data"][name]["__typename"]
         return found, texts
 
-    for kind in ("other", "former"):
+    for kind in ("other", "former", "parted", "sibling"):
         found, texts = await codes(kind, sent)
         assert found == {name: REFUSED[name] for name in sent}
         assert [word for word in words if word in texts] == []
