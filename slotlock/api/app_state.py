@@ -5,6 +5,7 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import passlib.handlers.argon2  # noqa: F401 - a command imports it at the first use, a server before
 
@@ -21,17 +22,21 @@ from slotlock.api.backend import (
     token_signer,
 )
 from slotlock.api.board.documents import board_documents
-from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
-from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
+from slotlock.api.calendars.calendar_endpoint import Calendars, calendars_endpoint
+from slotlock.api.endpoints.back_channel_endpoint import back_channel_endpoint
 from slotlock.api.endpoints.frame_endpoint import frame_endpoint
 from slotlock.api.endpoints.health import HealthEndpoints
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
-from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
-from slotlock.api.endpoints.unsubscribe_endpoint import UnsubscribeEndpoint
+from slotlock.api.endpoints.organizer_endpoint import Endpoint
+from slotlock.api.endpoints.personal_data_endpoint import personal_data_endpoint
+from slotlock.api.endpoints.unsubscribe_endpoint import unsubscribe_endpoint
 from slotlock.api.endpoints.user_file_endpoints import import_endpoint, invitations_endpoint
-from slotlock.api.exports.draw_record_endpoint import DrawRecordEndpoint
+from slotlock.api.exports.draw_record_endpoint import draw_record_endpoint
 from slotlock.api.exports.export_builder import ExportBuilder
-from slotlock.api.exports.export_endpoint import ExportLinkEndpoint, Exports, exports_endpoint
+from slotlock.api.exports.export_endpoint import (
+    Exports,
+    export_links_endpoint,
+    exports_endpoint,
+)
 from slotlock.api.exports.letters_endpoint import Letters, letters_endpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.addresses import origins_pattern
@@ -80,18 +85,18 @@ class AppState:
     graphql_server: GraphQLServer
     graphql_http: HttpEndpoint
     graphql_websocket: WebSocketEndpoint
-    user_import: OrganizerEndpoint
-    slot_import: OrganizerEndpoint
-    user_invitations: OrganizerEndpoint
-    letters: OrganizerEndpoint
-    frames: OrganizerEndpoint
-    personal_data: PersonalDataEndpoint
-    draw_record: DrawRecordEndpoint
-    exports: OrganizerEndpoint
-    export_links: ExportLinkEndpoint
-    calendars: CalendarEndpoint
-    unsubscribe: UnsubscribeEndpoint
-    back_channel: BackChannelEndpoint
+    user_import: Endpoint[Any]
+    slot_import: Endpoint[Any]
+    user_invitations: Endpoint[Any]
+    letters: Endpoint[Any]
+    frames: Endpoint[Any]
+    personal_data: Endpoint[Any]
+    draw_record: Endpoint[Any]
+    exports: Endpoint[Any]
+    export_links: Endpoint[Any]
+    calendars: Endpoint[Any]
+    unsubscribe: Endpoint[Any]
+    back_channel: Endpoint[Any]
     health: HealthEndpoints
     site: CurrentSite
     periods: SharedRead[tuple[Period, ...]]
@@ -165,11 +170,12 @@ async def open_app_state(
         if settings.queue_worker:
             await stack.enter_async_context(run_workers(backend, settings, development=development))
         shutdown = ShutdownCoordinator()
+        site = site_of(settings, development=development)
         graphql_server = GraphQLServer(
             services=services,
             auth=auth,
             public_reads=settings.public_reads,
-            site=site_of(settings, development=development),
+            site=site,
             document_cache=files.documents,
             rate_limits=limits,
             streams_per_user=StreamLimit(settings.streams_per_user),
@@ -181,9 +187,8 @@ async def open_app_state(
             else None,
         )
         stack.enter_context(graceful_shutdown(shutdown))
-        builder = ExportBuilder(settings.mongo_url or "", backend.clock.now)
+        builder = ExportBuilder(settings.mongo_url or "")
         exports = Exports(services, builder)
-        site = site_of(settings, development=development)
         letters = Letters(services.site, site.board_url, builder)
         yield AppState(
             graphql_server=graphql_server,
@@ -200,23 +205,26 @@ async def open_app_state(
             ),
             letters=letters_endpoint(auth, limits, letters),
             frames=frame_endpoint(services, auth, limits),
-            personal_data=PersonalDataEndpoint(
+            personal_data=personal_data_endpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
-            draw_record=DrawRecordEndpoint(
+            draw_record=draw_record_endpoint(
                 services, auth, limits, public_reads=settings.public_reads
             ),
             exports=exports_endpoint(auth, limits, exports),
-            export_links=ExportLinkEndpoint(auth, limits, exports),
-            unsubscribe=UnsubscribeEndpoint(auth, limits, services.site),
-            back_channel=BackChannelEndpoint(auth, limits),
-            calendars=CalendarEndpoint(
-                services,
+            export_links=export_links_endpoint(auth, limits, exports),
+            unsubscribe=unsubscribe_endpoint(auth, limits, services.site),
+            back_channel=back_channel_endpoint(auth, limits),
+            calendars=calendars_endpoint(
                 auth,
                 limits,
-                board_url(settings, development=development) or "",
-                public_reads=settings.public_reads,
-                public_resources=settings.public_resource_calendars,
+                Calendars(
+                    services,
+                    auth,
+                    site.board_url,
+                    public_reads=settings.public_reads,
+                    public_resources=settings.public_resource_calendars,
+                ),
             ),
             health=health_endpoints(backend),
             site=services.site,

@@ -10,6 +10,7 @@ at the same time, and causes the same commands, whether or not there is an accou
 import asyncio
 import random
 import secrets
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -46,6 +47,7 @@ from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME, normalize_login_name
+from slotlock.domain.users.groups import clean_groups
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import after_write
@@ -74,11 +76,15 @@ NOBODY = UserId("0" * 24)
 
 @value_object
 class PasswordInvitation:
-    """The data for one user's invitation; the token is shown only now, and empty if mailed."""
+    """The data for one user's invitation; the token is shown only now, and empty if mailed.
+
+    The `groups` sort letters: of a guardian without groups, they are those of the dependents.
+    """
 
     user: User
     token: str
     expires_at: datetime
+    groups: tuple[str, ...] = ()
 
 
 @refusal(
@@ -131,19 +137,28 @@ async def invite(
     `group` restricts them to a group, or to several, as `5a, 5b`.
 
     With `by_mail`, those with an address get their token in a mail, and only there, unless they
-    got one within a day. New invitations replace earlier ones. `caller` is None for the command
-    line. Users are loaded and written in batches, so memory use does not depend on their number.
-    The iteration ends early if the caller's session ends or their role changes: a slow reader can
-    take long.
+    got one within a day. New invitations replace earlier ones, but by mail none that was shown,
+    as in a letter: users without an address who have a valid one are left out.
+
+    `caller` is None for the command line. Users are loaded and written in batches, so memory use
+    does not depend on their number. The iteration ends early if the caller's session ends or their
+    role changes: a slow reader can take long.
     """
-    after, mailed_before = None, auth.now() - MAIL_INTERVAL if by_mail else None
+    after, now = None, auth.now() if by_mail else None
+    mailed_before = now and now - MAIL_INTERVAL
     while users := await auth.repositories.invitations.find_invitable(
-        group, roles, BATCH_SIZE, after, mailed_before
+        group, roles, BATCH_SIZE, after, mailed_before, now
     ):
         if caller is not None and not await session_still_valid(auth, caller):
             return
+        of_dependents = defaultdict[UserId, set[str]](set)
+        for child in await auth.repositories.users.find_dependents([user.id for user in users]):
+            for guardian in child.guardians:
+                of_dependents[guardian].update(child.groups)
         for invitation in await _invite_users(auth, users, group, roles, caller, by_mail=by_mail):
-            yield invitation
+            user = invitation.user
+            groups = user.groups or clean_groups(of_dependents[user.id])
+            yield replace(invitation, groups=groups)
         after = users[-1].login_name
 
 

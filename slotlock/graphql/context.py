@@ -12,13 +12,14 @@ from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import Caller, Role
+from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.graphql.check_in_codes import to_qr_svg
+from slotlock.graphql.core import ids
 from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
-from slotlock.services.booking.permissions import with_led_slots
+from slotlock.services.booking.permissions import is_guardian, with_led_slots
 from slotlock.services.container import Services
 
 # A caller, an anonymous client, or the reason why a token was rejected. The reason is raised only
@@ -186,6 +187,27 @@ class Context(msgspec.Struct, eq=False, dict=True):
             message = "Only organizers may do this, and those who lead the slot."
             raise GraphQLRequestError(ErrorCode.FORBIDDEN, message)
         return caller
+
+    async def caller_for(self, user_id: str) -> Caller:
+        """Return the caller as one of their dependents, to read what that user reads.
+
+        A user who does not exist is like those of others. Errors: UNAUTHENTICATED, FORBIDDEN.
+        """
+        caller, parsed_id = self.caller, ids.parse_user_id(user_id)
+        if parsed_id == caller.user_id:
+            return caller
+        dependent = caller.as_dependent(parsed_id or UserId(""))
+        if parsed_id is None or await self.has_lost(dependent):
+            message = "Only the user may read this, and their guardians."
+            raise GraphQLRequestError(ErrorCode.FORBIDDEN, message)
+        return dependent
+
+    async def has_lost(self, caller: Caller) -> bool:
+        """Return whether a caller reads for a user whose guardian they are not, or not any more."""
+        guardian_id = caller.actor_id
+        return guardian_id is not None and not await is_guardian(
+            self.services, guardian_id, caller.user_id
+        )
 
     def require_admin(self) -> Caller:
         """Return the caller if they are an admin. Errors: UNAUTHENTICATED, FORBIDDEN."""

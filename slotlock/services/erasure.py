@@ -54,6 +54,7 @@ async def _erase_rest(services: Services, erasure: Erasure) -> bool:
     cancelled = await cancel_places(services, user_id, actor)
     await teams.remove_user(services, user_id, erasure.login_name, erasure.former_login_names)
     await services.resources.remove_leader(user_id)
+    await services.users.remove_guardian(user_id)
     await services.wishes.remove_user(user_id)
     await services.draws.remove_users([user_id])
     await services.erasures.erase_details(user_id)

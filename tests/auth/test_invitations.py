@@ -25,7 +25,7 @@ from slotlock.auth.invitations import (
 from slotlock.auth.sessions import SignedInSession, end_session
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.users.import_plan import ImportResult
+from slotlock.domain.user_files.plan import ImportResult
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.services.container import utc_now

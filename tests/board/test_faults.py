@@ -229,7 +229,7 @@ async def test_a_new_role_changes_tabs_and_views_without_a_reload(board: Board) 
     user, course = await board.student("Ms Keller"), await board.course()
     page = await board.open(await board.context(user), f"#/course/{course.slot_id}")
     tab = page.get_by_role("link", name="Organize")
-    await shown(page, "This is for organizers.").wait_for()
+    await shown(page, "This is for organizers and for those who lead the course.").wait_for()
     await page.locator("nav a[href='#/']").click()
     await page.locator(".live:not(.stale)").wait_for()
     await set_role(board, user, "ORGANIZER")
@@ -237,7 +237,7 @@ async def test_a_new_role_changes_tabs_and_views_without_a_reload(board: Board) 
     await page.go_back()
     await page.get_by_role("heading", name="Chess").wait_for()
     await set_role(board, user, "MEMBER")
-    await shown(page, "This is for organizers.").wait_for()
+    await shown(page, "This is for organizers and for those who lead the course.").wait_for()
     await expect(tab).to_have_count(0)
 
 
@@ -256,7 +256,7 @@ async def test_a_refused_operation_says_that_the_role_was_taken(board: Board) ->
     await page.get_by_label("Name", exact=True).fill("Ada")
     await set_role(board, user, "MEMBER")
     await page.get_by_role("button", name="Create").click()
-    await shown(page, "This is for organizers.").wait_for()
+    await shown(page, "This is for organizers and for those who lead the course.").wait_for()
     await expect(page.get_by_role("link", name="Organize")).to_have_count(0)
 
 

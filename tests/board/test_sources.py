@@ -15,8 +15,8 @@ from slotlock.domain.notifications.outbox import UNDELIVERABLE
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import TableProblem
 from slotlock.domain.slot_files.problems import SlotFileProblem
-from slotlock.domain.users.import_file import UserFile, parse_user_file
-from slotlock.domain.users.import_problems import ImportProblem
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserFile, parse_user_file
 from slotlock.domain.users.user import MailTopic
 from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.limits.complexity import exceeded_limit
@@ -122,7 +122,7 @@ def test_every_value_that_a_module_compares_with_exists_in_the_schema() -> None:
     types = executable_schema.type_map
     enums = [each for each in types.values() if isinstance(each, GraphQLEnumType)]
     known = {value for each in enums for value in each.values}
-    known |= {*CODES.values()} | REQUEST_CODES | OTHER_CAPITALS
+    known |= {*CODES.values(), *ImportProblem} | REQUEST_CODES | OTHER_CAPITALS
     for name, text in MODULES.items():
         code = COMMENTS.sub("", text)
         assert {each for each in CAPITALS.findall(code) if each not in known} == set(), name
@@ -287,7 +287,9 @@ def test_every_problem_of_an_imported_file_has_a_text_with_its_values() -> None:
     values = {"TOO_MANY_USERS": {"maximum"}, "WRONG_CELL_COUNT": {"cells", "expected"}}
     values |= {"INVALID_NAME": {"maximum"}, "INVALID_GROUPS": {"maximum", "length"}}
     values |= {"INVALID_PHONE": {"maximum"}}
-    values |= {"SAME_USER": {"line"}}
+    values |= {"SAME_USER": {"line"}, "SAME_RESOURCE": {"line"}, "TOO_MANY_GUARDIANS": {"maximum"}}
+    values |= {"TOO_MANY_DEPENDENTS": {"guardian", "maximum"}, "UNKNOWN_GUARDIAN": {"guardian"}}
+    values |= {"SELF_REGISTERED_GUARDIAN": {"guardian"}, "GUARDIAN_IS_DEPENDENT": {"guardian"}}
     expected: dict[str, set[str]] = {
         code: values.get(code, set()) for code in (*TableProblem, *ImportProblem)
     }

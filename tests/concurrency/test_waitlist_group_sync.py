@@ -13,8 +13,8 @@ from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.slots.slot_outcomes import SlotSaved
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import ImportPlan, plan_import
+from slotlock.domain.user_files.plan import ImportPlan, plan_import
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync

@@ -7,11 +7,10 @@ from datetime import timedelta
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
-from slotlock.api.endpoints.callers import optional_caller, require_caller, verify_and_charge
+from slotlock.api.endpoints.callers import optional_caller, require_caller
 from slotlock.api.endpoints.downloads import content_disposition, has_etag
-from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token
 from slotlock.auth import calendar_tokens
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
@@ -40,14 +39,23 @@ _RESOURCE = re.compile(r"resources/([^/]{1,700})\.ics")
 _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 
 
-class CalendarEndpoint:
-    """The ASGI application of every path under `/calendars/`."""
+def calendars_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, shown: "Calendars"
+) -> Endpoint[VerifiedToken]:
+    """Create the endpoint of every path under `/calendars/`: that of a private one is a secret."""
+    costs, methods = {OperationKind.READ: CALENDAR_READ_COST}, ("GET", "HEAD")
+    return Endpoint(
+        auth, rate_limits, any_token, shown.respond, methods, costs=costs, subject="a calendar"
+    )
+
+
+class Calendars:
+    """Calendars of users, of resources, and of what is published."""
 
     def __init__(
         self,
         services: Services,
         auth: Auth,
-        rate_limits: OperationRateLimits,
         board_url: str,
         *,
         public_reads: bool,
@@ -55,24 +63,12 @@ class CalendarEndpoint:
     ) -> None:
         self._services = services
         self._auth = auth
-        self._rate_limits = rate_limits
         self._board_url = board_url
         self._public_reads = public_reads
         self._public_resources = public_resources
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request."""
-        # The path of a private calendar is a secret, so the log does not name it.
-        response = await respond_in_time("a calendar", self._respond(Request(scope, receive)))
-        if response is not None:
-            await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
-        token = await verify_and_charge(
-            self._auth, self._rate_limits, request, {OperationKind.READ: CALENDAR_READ_COST}
-        )
-        if request.method not in ("GET", "HEAD"):
-            raise method_not_allowed("GET", "HEAD")
+    async def respond(self, _auth: Auth, token: VerifiedToken, request: Request) -> Response:
+        """Send the calendar that the path names."""
         path = strip_blanks(request.path_params["path"])
         if private := _PRIVATE.fullmatch(path):
             return await self._private_calendar(request, private[1])

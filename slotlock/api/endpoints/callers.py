@@ -9,7 +9,6 @@ from slotlock.auth.authentication import (
     load_caller,
     recheck_caller,
     user_to_charge,
-    verify_authorization,
 )
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
@@ -21,22 +20,6 @@ from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.request_deadline import current_request
 
 BEARER_CHALLENGE = {"WWW-Authenticate": "Bearer"}
-
-
-async def verify_and_charge(
-    auth: Auth,
-    rate_limits: OperationRateLimits,
-    request: Request,
-    costs: Mapping[OperationKind, int],
-) -> VerifiedToken:
-    """Verify the token of a request, and charge the request before anything else happens.
-
-    Raises:
-        RateLimitedError: the user or the address has reached a limit.
-    """
-    token = verify_authorization(auth, request.headers.get("authorization"))
-    await charge_token(auth, rate_limits, request, token, costs)
-    return token
 
 
 async def charge_token(

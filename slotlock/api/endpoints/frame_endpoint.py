@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from slotlock.api.endpoints.callers import require_caller
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
+from slotlock.api.endpoints.organizer_endpoint import Endpoint
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
@@ -53,10 +53,10 @@ def read_code(pixels: bytes, side: int) -> str | None:
 
 def frame_endpoint(
     services: Services, auth: Auth, rate_limits: OperationRateLimits
-) -> OrganizerEndpoint:
+) -> Endpoint[Caller]:
     """Create the endpoint of `POST /check-in/frames`, for organizers and all who lead slots."""
-    handler, check = partial(_respond, asyncio.Semaphore(1)), partial(_require_door, services)
-    return OrganizerEndpoint(auth, rate_limits, handler, kind=OperationKind.FRAME, check=check)
+    check, handler = partial(_require_door, services), partial(_respond, asyncio.Semaphore(1))
+    return Endpoint(auth, rate_limits, check, handler, ("POST",), costs={OperationKind.FRAME: 1})
 
 
 async def _require_door(services: Services, auth: Auth, token: VerifiedToken) -> Caller:

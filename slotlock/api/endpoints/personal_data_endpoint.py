@@ -1,21 +1,22 @@
 """`GET /personal-data` and `/personal-data/{user}`: all data about one user, as JSON.
 
-The document is sent while it is read, so that memory use does not depend on the number of bookings.
+That of a guardian has the same about each dependent. The document is sent while it is read, so that
+memory use does not depend on the number of bookings.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from bson import ObjectId
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
-from slotlock.api.endpoints.callers import require_caller, verify_and_charge
+from slotlock.api.endpoints.callers import require_caller
 from slotlock.api.endpoints.downloads import content_disposition
-from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.endpoints.organizer_endpoint import Endpoint
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef
@@ -25,12 +26,11 @@ from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserId
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import RETRY_AFTER_HEADERS
 from slotlock.graphql.core.refusals import refusal_codes
-from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.times import format_time
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
+from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries, Section
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.stored_enums import limits_from_stored
 from slotlock.services.container import Services
@@ -44,6 +44,7 @@ _NAMES = {
     "slot": "slotId",
     "campaign": "campaignId",
     "team": "teamId",
+    "dependent": "dependentId",
     "resource": "resourceName",
     "userAgent": "client",
     "calendar": "calendarFeed",
@@ -64,78 +65,116 @@ _PART_NAMES = {
 _ID_PREFIXES = {"slot": "slot", "campaign": "campaign", "team": "team"}
 _ENUMS = {"action", "role", "state", "status"}
 # Versions of documents, marks of transactions, and what `_own_fields` says.
-_NOT_SHOWN = {"_id", "id", "schemaVersion", "adminCheckedBy", "withoutPassword", "refusedTopics"}
+_NOT_SHOWN = {
+    *("_id", "id", "schemaVersion", "adminCheckedBy", "guardianCheckedBy"),
+    *("withoutPassword", "refusedTopics"),
+}
 
 
-class PersonalDataEndpoint:
-    """The ASGI application of every path at and under `/personal-data`."""
+class _SessionEndedError(Exception):
+    """The session of the reader has ended."""
 
-    def __init__(
-        self,
-        services: Services,
-        auth: Auth,
-        rate_limits: OperationRateLimits,
-        queries: PersonalDataQueries,
-    ) -> None:
-        self._services = services
-        self._auth = auth
-        self._rate_limits = rate_limits
-        self._queries = queries
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request."""
-        response = await respond_in_time("personal data", self._respond(Request(scope, receive)))
-        if response is not None:
-            await response(scope, receive, send)
+def personal_data_endpoint(
+    services: Services, auth: Auth, rate_limits: OperationRateLimits, queries: PersonalDataQueries
+) -> Endpoint[Caller]:
+    """Create the endpoint of every path at and under `/personal-data`."""
+    handler = partial(_respond, services, queries)
+    return Endpoint(auth, rate_limits, require_caller, handler, ("GET",))
 
-    async def _respond(self, request: Request) -> Response:
-        costs = {OperationKind.FILE: 1}
-        token = await verify_and_charge(self._auth, self._rate_limits, request, costs)
-        if request.method != "GET":
-            raise method_not_allowed("GET")
-        caller = await require_caller(self._auth, token)
-        user = await self._find_user(caller, request.path_params.get("user"))
-        try:
-            since = self._services.now() - TICKET_TTL
-            tickets = await self._services.ticket_index.find(user.id, since)
-        except RedisUnavailableError:
-            text = "The tickets cannot be read now. Please try again."
-            raise HttpError(503, text, RETRY_AFTER_HEADERS) from None
-        file_name = f"personal-data-{self._services.now():%Y-%m-%d}.json"
-        return StreamingResponse(
-            self._chunks(caller, user.id, [_ticket_fields(ticket) for ticket in tickets]),
-            media_type="application/json",
-            headers={
-                "Content-Disposition": content_disposition(user.name, file_name),
-                "Cache-Control": "no-store",
-            },
-        )
 
-    async def _find_user(self, caller: Caller, global_id: str | None) -> User:
-        """Return whose data to send. Raises HttpError: 403 or 404."""
-        user_id = caller.user_id if global_id is None else ids.parse_user_id(global_id)
-        if user_id != caller.user_id and caller.role is not Role.ADMIN:
-            raise HttpError(403, "Only admins may do this.")
-        user = user_id and await self._auth.repositories.users.find_soon(user_id)
-        if not user:
-            raise HttpError(404, "There is no such user.")
-        return user
+async def _respond(
+    services: Services, queries: PersonalDataQueries, auth: Auth, caller: Caller, request: Request
+) -> Response:
+    user = await _find_user(auth, caller, request.path_params.get("user"))
+    try:
+        tickets = await _find_tickets(services, user.id)
+    except RedisUnavailableError:
+        text = "The tickets cannot be read now. Please try again."
+        raise HttpError(503, text, RETRY_AFTER_HEADERS) from None
+    file_name = f"personal-data-{services.now():%Y-%m-%d}.json"
+    return StreamingResponse(
+        _chunks(auth, caller, queries, user.id, tickets),
+        media_type="application/json",
+        headers={
+            "Content-Disposition": content_disposition(user.name, file_name),
+            "Cache-Control": "no-store",
+        },
+    )
 
-    async def _chunks(
-        self, caller: Caller, user_id: UserId, tickets: list[dict[str, str]]
-    ) -> AsyncIterator[str]:
-        """Yield the parts of the document. It ends early, and invalid, with the session."""
-        yield '{"tickets": ' + json.dumps(tickets)
-        for name, read in self._queries.sections(user_id):
-            if not await session_still_valid(self._auth, caller):
-                return
-            yield f',\n"{name}": ['
-            separator = "\n"
-            async for record in read():
-                yield separator + json.dumps(to_api(name, record), ensure_ascii=False)
-                separator = ",\n"
-            yield "]"
-        yield "}\n"
+
+async def _find_user(auth: Auth, caller: Caller, global_id: str | None) -> User:
+    """Return whose data to send. Raises HttpError: 403 or 404."""
+    user_id = caller.user_id if global_id is None else ids.parse_user_id(global_id)
+    if user_id != caller.user_id and caller.role is not Role.ADMIN:
+        raise HttpError(403, "Only admins may do this.")
+    user = user_id and await auth.repositories.users.find_soon(user_id)
+    if not user:
+        raise HttpError(404, "There is no such user.")
+    return user
+
+
+async def _find_tickets(
+    services: Services, user_id: UserId
+) -> Mapping[UserId, list[dict[str, str]]]:
+    """Return the tickets of a user and of each dependent."""
+    since = services.now() - TICKET_TTL
+    dependents = await services.users.find_dependents([user_id])
+    return {
+        each: list(map(_ticket_fields, await services.ticket_index.find(each, since)))
+        for each in (user_id, *(dependent.id for dependent in dependents))
+    }
+
+
+async def _chunks(
+    auth: Auth,
+    caller: Caller,
+    queries: PersonalDataQueries,
+    user_id: UserId,
+    tickets: Mapping[UserId, list[dict[str, str]]],
+) -> AsyncIterator[str]:
+    """Yield the parts of the document. It ends early, and invalid, with the session."""
+    separator = ""
+    try:
+        async for chunk in _sections(auth, caller, tickets[user_id], queries.sections(user_id)):
+            yield chunk
+        yield ',\n"dependents": ['
+        async for dependent_id in _dependents(auth, user_id, tickets):
+            sections = queries.sections(dependent_id, for_guardian=True)
+            yield separator
+            async for chunk in _sections(auth, caller, tickets[dependent_id], sections):
+                yield chunk
+            yield "}"
+            separator = ",\n"
+        yield "]}\n"
+    except _SessionEndedError:
+        return
+
+
+async def _sections(
+    auth: Auth, caller: Caller, tickets: list[dict[str, str]], sections: Sequence[Section]
+) -> AsyncIterator[str]:
+    """Yield an object without its end. Raises _SessionEndedError."""
+    yield '{"tickets": ' + json.dumps(tickets)
+    for name, read in sections:
+        if not await session_still_valid(auth, caller):
+            raise _SessionEndedError
+        yield f',\n"{name}": ['
+        separator = "\n"
+        async for record in read():
+            yield separator + json.dumps(to_api(name, record), ensure_ascii=False)
+            separator = ",\n"
+        yield "]"
+
+
+async def _dependents(
+    auth: Auth, user_id: UserId, known: Collection[UserId]
+) -> AsyncIterator[UserId]:
+    """Yield those of these users whose guardian the user is when their turn comes."""
+    for each in known:
+        found = await auth.repositories.users.find_dependents([user_id])
+        if any(dependent.id == each for dependent in found):
+            yield each
 
 
 def _ticket_fields(ticket: TicketRef) -> dict[str, str]:

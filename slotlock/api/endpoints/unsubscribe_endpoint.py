@@ -5,14 +5,14 @@ changes something: what the button or, with one click, a mail program sends.
 """
 
 import html
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.types import Receive, Scope, Send
 
-from slotlock.api.endpoints.callers import verify_and_charge
-from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token
 from slotlock.api.middleware.error_pages import PAGE, POLICY, STYLE
+from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import parse_unsubscribe_token
 from slotlock.domain.shared.unchanged import UNCHANGED
@@ -57,36 +57,35 @@ HINTS = {
 }
 
 
-class UnsubscribeEndpoint:
-    """The ASGI application of the links."""
+def unsubscribe_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, site: CurrentSite
+) -> Endpoint[VerifiedToken]:
+    """Create the endpoint of the links, with whose paths others could unsubscribe the user."""
+    return Endpoint(
+        auth,
+        rate_limits,
+        any_token,
+        partial(_respond, site),
+        ("GET", "HEAD", "POST"),
+        costs={OperationKind.WRITE: 1},
+        subject="unsubscribing",
+    )
 
-    def __init__(self, auth: Auth, rate_limits: OperationRateLimits, site: CurrentSite) -> None:
-        self._auth = auth
-        self._rate_limits = rate_limits
-        self._site = site
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request."""
-        # The log does not name the path, with which others could unsubscribe the user.
-        response = await respond_in_time("unsubscribing", self._respond(Request(scope, receive)))
-        if response is not None:
-            await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
-        await verify_and_charge(self._auth, self._rate_limits, request, {OperationKind.WRITE: 1})
-        if request.method not in ("GET", "HEAD", "POST"):
-            raise method_not_allowed("GET", "HEAD", "POST")
-        users = self._auth.repositories.users
-        found = parse_unsubscribe_token(self._auth.tokens, request.path_params["token"])
-        user = found and await users.find_soon(found[0])
-        if not found or not user or user.erased:
-            raise HttpError(404, "This link is not valid.")
-        user_id, topic = found
-        is_done = request.method == "POST"
-        if is_done:
-            await users.set_preferences(user_id, UNCHANGED, {topic: False})
-        site = await self._site.load()
-        return _page(language_of(user.locale, site.locale), topic, is_done=is_done)
+async def _respond(
+    site: CurrentSite, auth: Auth, _token: VerifiedToken, request: Request
+) -> Response:
+    users = auth.repositories.users
+    found = parse_unsubscribe_token(auth.tokens, request.path_params["token"])
+    user = found and await users.find_soon(found[0])
+    if not found or not user or user.erased:
+        raise HttpError(404, "This link is not valid.")
+    user_id, topic = found
+    is_done = request.method == "POST"
+    if is_done:
+        await users.set_preferences(user_id, UNCHANGED, {topic: False})
+    values = await site.load()
+    return _page(language_of(user.locale, values.locale), topic, is_done=is_done)
 
 
 def _page(language: str, topic: MailTopic, *, is_done: bool) -> Response:

@@ -10,7 +10,12 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, RosterRow, RosterUser
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.schedule.schedule_texts import format_periods, format_schedule, zone_text
+from slotlock.domain.schedule.schedule_texts import (
+    format_periods,
+    format_schedule,
+    format_short_time,
+    zone_text,
+)
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import class_of
@@ -109,6 +114,17 @@ LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("number", "Number", 10, lambda row: row.slot.number),
     RosterColumn("periods", "Periods", 18, _periods, text=_periods_in_words),
 )
+# After them, and only of users.
+FAMILY_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    of_booking(
+        "made_as",
+        "Booked as",
+        18,
+        lambda booking: booking.made_as.name if booking.made_as else None,
+        is_coded=True,
+    ),
+    RosterColumn("guardians", "Parents or guardians", 28, lambda row: ";".join(row.guardians)),
+)
 _NAME = RosterColumn[RosterRow]("name", "Name", 24, lambda row: row.name)
 _EMAIL = RosterColumn[RosterRow]("email", "Email or user name", 30, lambda row: row.login_name)
 _GROUPS = RosterColumn[RosterRow](
@@ -141,8 +157,8 @@ WAITING_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     _SINCE,
     RosterColumn("waitlisted_by", "Put on the list by", 24, lambda row: row.made_by),
 )
-# What the leader of a slot does not see: addresses, and who booked for others.
-HIDDEN_FROM_LEADERS = {"email", "created_by", "waitlisted_by"}
+# What the leader of a slot does not see: addresses, who booked for others, and families.
+HIDDEN_FROM_LEADERS = {"email", "created_by", "waitlisted_by", "made_as", "guardians"}
 # Of the list of a whole school: who is where.
 ALL_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("class", "Class", 10, lambda row: class_of(row.groups)),
@@ -194,19 +210,26 @@ def columns_for(columns: Columns, *, for_leader: bool) -> Columns:
     return tuple(c for c in columns if not (for_leader and c.name in HIDDEN_FROM_LEADERS))
 
 
-def meeting_columns(slot: Slot) -> tuple[RosterColumn[RosterRow], ...]:
+def meeting_columns(
+    slot: Slot, language: ExportLanguage | None = None
+) -> tuple[RosterColumn[RosterRow], ...]:
     """Return a column for each meeting of a slot with several: its time, and who came."""
     starts = [to_local_time(meeting.start, slot.time_zone) for meeting in slot.meetings]
     return tuple(
         RosterColumn(
             start.isoformat(),
-            f"{start:%Y-%m-%d %H:%M}",
-            17,
+            time_title(start, language),
+            23,
             partial(_attendance_at, number),
             is_coded=True,
         )
         for number, start in enumerate(starts)
     )
+
+
+def time_title(start: datetime, language: ExportLanguage | None) -> str:
+    """Return a local time as a title, without a language for programs."""
+    return format_short_time(start, language) if language else f"{start:%Y-%m-%d %H:%M}"
 
 
 def _attendance_at(number: int, row: RosterRow) -> str | None:

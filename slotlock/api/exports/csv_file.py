@@ -6,6 +6,7 @@ from typing import BinaryIO
 from slotlock.api.endpoints.csv_files import csv_header, csv_line
 from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
+    FAMILY_COLUMNS,
     LAST_COLUMNS,
     POSITION,
     SLOT_COLUMNS,
@@ -18,8 +19,8 @@ from slotlock.api.exports.table_texts import shown_cells, title_of
 from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.reports.roster import Roster
 
-ROW_COLUMNS = (*BOOKING_COLUMNS, POSITION)
-FILE: Columns = (*SLOT_COLUMNS, *ROW_COLUMNS, *LAST_COLUMNS)
+ROW_COLUMNS = (*BOOKING_COLUMNS, POSITION, *LAST_COLUMNS, *FAMILY_COLUMNS)
+FILE: Columns = (*SLOT_COLUMNS, *ROW_COLUMNS)
 
 
 class CsvFile:
@@ -45,13 +46,13 @@ class CsvFile:
         self._language = language
         self._separator = separator
         self._is_campaign = is_campaign
-        self._row_columns = columns_for((*ROW_COLUMNS, *LAST_COLUMNS), for_leader=for_leader)
+        self._row_columns = columns_for(ROW_COLUMNS, for_leader=for_leader)
         if is_campaign:
             self._write_header(FILE)
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot."""
-        meetings = () if self._is_campaign else meeting_columns(roster.slot)
+        meetings = () if self._is_campaign else meeting_columns(roster.slot, self._language)
         if not self._is_campaign:
             self._write_header((*SLOT_COLUMNS, *self._row_columns, *meetings))
         slot, zone = roster.slot, roster.slot.time_zone

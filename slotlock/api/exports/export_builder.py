@@ -12,10 +12,11 @@ import signal
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import BinaryIO
+
+import msgspec
 
 from slotlock.domain.reports.export_formats import CsvSeparator, ExportGrouping, ExportLanguage
 from slotlock.domain.shared.value_object import value_object
@@ -31,6 +32,24 @@ WAIT_TIMEOUT_S = 20.0
 RETRY_AFTER_S = 10
 # MongoDB keeps the snapshot that the child reads for this long.
 BUILD_TIMEOUT_S = 300.0
+
+
+@value_object
+class ExportJob:
+    """The roster to write: of an existing `slot` or `campaign`, as `csv`, `xlsx` or `pdf`.
+
+    Holds expire by `now`. The separator is that of a CSV file. Without a language, a table has the
+    names and codes of the API, and a PDF is English. The file of a leader has no addresses.
+    """
+
+    kind: str
+    id: str
+    file_format: str
+    now: datetime
+    separator: CsvSeparator = CsvSeparator.COMMA
+    language: ExportLanguage | None = None
+    grouping: ExportGrouping = ExportGrouping.SLOT
+    for_leader: bool = False
 
 
 @value_object
@@ -70,38 +89,21 @@ Export = ExportFile | ExportBusy | ExportFailed | ExportTooLarge
 class ExportBuilder:
     """Builds files of rosters and of letters, one at a time."""
 
-    def __init__(self, mongo_url: str, now: Callable[[], datetime]) -> None:
+    def __init__(self, mongo_url: str) -> None:
         self._mongo_url = mongo_url
-        self._now = now
         self._lock = asyncio.Lock()
 
-    async def build(
-        self,
-        kind: str,
-        id_: str,
-        file_format: str,
-        separator: CsvSeparator = CsvSeparator.COMMA,
-        language: ExportLanguage | None = None,
-        grouping: ExportGrouping = ExportGrouping.SLOT,
-        *,
-        for_leader: bool = False,
-    ) -> Export:
-        """Build the roster of an existing `slot` or `campaign` as `csv`, `xlsx` or `pdf`.
-
-        The separator is that of a CSV file. Without a language, a table has the names and codes of
-        the API, and a PDF is English. The file of a leader has no addresses.
-        """
-        now, reader = self._now().isoformat(), "leader" if for_leader else "organizer"
-        options = (separator.value, language or "", grouping.value, reader)
-        arguments = (kind, id_, file_format, now, *options)
+    async def build(self, job: ExportJob) -> Export:
+        """Build the file of a roster."""
         # Other users can read the arguments and environment of a process, but not its pipe.
-        return await self._build_alone((*COMMAND, *arguments), self._mongo_url)
+        line = msgspec.json.encode((self._mongo_url, job))
+        return await self._build_alone(COMMAND, line, f"sign-in sheets of {job.kind}_{job.id}")
 
-    async def build_letters(self, letters: str) -> Export:
+    async def build_letters(self, letters: bytes) -> Export:
         """Build the PDF of letters, which a line of JSON describes (`letters.py`)."""
-        return await self._build_alone(LETTERS_COMMAND, letters)
+        return await self._build_alone(LETTERS_COMMAND, letters, "letters")
 
-    async def _build_alone(self, command: tuple[str, ...], line: str) -> Export:
+    async def _build_alone(self, command: tuple[str, ...], line: bytes, subject: str) -> Export:
         try:
             async with asyncio.timeout(WAIT_TIMEOUT_S):
                 await self._lock.acquire()
@@ -109,13 +111,13 @@ class ExportBuilder:
             return ExportBusy(RETRY_AFTER_S)
         try:
             async with asyncio.timeout(BUILD_TIMEOUT_S):
-                return await self._build(command, line)
+                return await self._build(command, line, subject)
         except TimeoutError:
             return ExportFailed()
         finally:
             self._lock.release()
 
-    async def _build(self, command: tuple[str, ...], line: str) -> Export:
+    async def _build(self, command: tuple[str, ...], line: bytes, subject: str) -> Export:
         file: BinaryIO = tempfile.TemporaryFile(prefix="slotlock-export-")  # noqa: SIM115
         try:
             code = await self._run_child(command, line, file)
@@ -123,8 +125,7 @@ class ExportBuilder:
             file.close()
             raise
         if code == os.EX_CONFIG:
-            about = f"sign-in sheets of {'_'.join(command[3:5])}" if command[3:] else "letters"
-            log.warning("no font has some characters of the %s", about)
+            log.warning("no font has some characters of the %s", subject)
         if code not in COMPLETE_CODES:
             file.close()
             return ExportTooLarge() if code == os.EX_DATAERR else ExportFailed()
@@ -132,12 +133,12 @@ class ExportBuilder:
         file.seek(0)
         return ExportFile(file, size, has_missing_glyphs=code == os.EX_CONFIG)
 
-    async def _run_child(self, command: tuple[str, ...], line: str, output: BinaryIO) -> int:
+    async def _run_child(self, command: tuple[str, ...], line: bytes, output: BinaryIO) -> int:
         """Return the exit code of the child, which is one of `EXPECTED_CODES`."""
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=output)
         try:
             assert process.stdin is not None  # noqa: S101  (it is a pipe)
-            process.stdin.write(line.encode() + b"\n")
+            process.stdin.write(line + b"\n")
             code = await process.wait()
         finally:
             await _terminate(process)

@@ -19,7 +19,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import (
-    charge_token,
     name_caller,
     recheck,
     recheck_organizer,
@@ -31,18 +30,20 @@ from slotlock.api.endpoints.downloads import (
     content_disposition,
     preferred_languages,
 )
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
-from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token, query_params
 from slotlock.api.exports.export_builder import (
+    Export,
     ExportBuilder,
     ExportBusy,
     ExportFailed,
     ExportFile,
+    ExportJob,
     ExportTooLarge,
 )
 from slotlock.api.exports.sheet_texts import choose_language
 from slotlock.api.exports.table_texts import sheet_name
 from slotlock.auth import export_links
+from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.domain.campaigns.terms import CampaignId
@@ -57,7 +58,6 @@ from slotlock.domain.slot_files.columns import COLUMNS, headers_in
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
-from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.request_deadline import untimed
@@ -75,6 +75,10 @@ MEDIA_TYPES = {
 CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
 CONTENTS_BY = {"user": "users", "group": "users-by-group", "resource": "timetables"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
+EXPIRED = "This link has expired. Please create a new one."
+INVALID = "This link is not valid. Please create a new one."
+SESSION_ENDED = "This link ended with the session that created it. Please create a new one."
+NO_READER = "Only organizers may download this file, and those who lead the slot."
 CHUNK_BYTES = 65_536
 _SLOTS_PATH = re.compile(r"campaigns/([^/]{1,100})/slots\.(csv|xlsx)")
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
@@ -85,9 +89,24 @@ Member = TypeVar("Member", ExportLanguage, ExportGrouping)
 
 def exports_endpoint(
     auth: Auth, rate_limits: OperationRateLimits, exports: "Exports"
-) -> OrganizerEndpoint:
+) -> Endpoint[Caller]:
     """Create the endpoint of every path under `/exports/` except links."""
-    return OrganizerEndpoint(auth, rate_limits, exports.respond, method="GET", check=require_caller)
+    return Endpoint(auth, rate_limits, require_caller, exports.respond, ("GET",))
+
+
+def export_links_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, exports: "Exports"
+) -> Endpoint[VerifiedToken]:
+    """Create the endpoint of the links to exports, whose paths are secrets."""
+    return Endpoint(
+        auth,
+        rate_limits,
+        any_token,
+        exports.respond_to_link,
+        ("GET", "HEAD"),  # the server sends no body to HEAD
+        subject="an export link",
+        verify=lambda auth, request: export_links.verify(auth, request.path_params["token"]),
+    )
 
 
 class Exports:
@@ -102,6 +121,20 @@ class Exports:
         # A link of a browser may have more parameters: programs of mail add some.
         query_params(request, "separator", "language", "by")
         return await self.download(auth, caller, request, request.path_params["path"])
+
+    async def respond_to_link(self, auth: Auth, token: VerifiedToken, request: Request) -> Response:
+        """Build the file of the export in the token of a link, and send it."""
+        if not isinstance(token, TokenClaims):
+            expired = str(token) == EXPIRED_MESSAGE
+            raise (
+                HttpError(410, EXPIRED, code="LINK_EXPIRED") if expired else HttpError(403, INVALID)
+            )
+        try:
+            caller = await export_links.load_downloader(auth, token)
+        except BadTokenError:
+            raise HttpError(403, SESSION_ENDED) from None
+        name_caller(caller)
+        return await self.download(auth, caller, request, token.export or "")
 
     async def download(self, auth: Auth, caller: Caller, request: Request, export: str) -> Response:
         """Build the file of an export such as `slots/slot_....csv`, and send it.
@@ -137,36 +170,18 @@ class Exports:
             language = language or choose_language(preferred_languages(accepted))
         subject, day = await self._find_target(caller, kind, global_id)
         id_ = global_id.removeprefix(f"{kind}_")
-        build = self._builder.build(
-            kind,
-            id_,
-            file_format,
-            separator,
-            language,
-            grouping,
-            for_leader=not caller.is_organizer,
-        )
+        now, for_leader = self._services.now(), not caller.is_organizer
+        job = ExportJob(kind, id_, file_format, now, separator, language, grouping, for_leader)
         with untimed():
-            outcome = await _cancel_on_disconnect(request, build)
-        match outcome:
-            case ExportFile():
-                await self._recheck(auth, caller, path, outcome)
-                content = CONTENTS_BY.get(grouping, CONTENTS[file_format])
-                rest = f"{day}.{file_format}"
-                ending = f"{sheet_name(content, language)}-{rest}"
-                plain = ending if ending.isascii() else f"{content}-{rest}"
-                disposition = content_disposition(subject, ending, plain_ending=plain)
-                return _FileResponse(outcome, disposition, MEDIA_TYPES[file_format])
-            case ExportBusy():
-                headers = {"Retry-After": str(outcome.retry_after_s)}
-                text = "Other exports are in progress. Please try again."
-                raise HttpError(503, text, headers, code="EXPORT_BUSY")
-            case ExportTooLarge():
-                raise HttpError(413, TOO_LARGE_TEXT, code=ErrorCode.LIMIT_EXCEEDED)
-            case ExportFailed():
-                raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
-            case _:
-                assert_never(outcome)
+            outcome = await _cancel_on_disconnect(request, self._builder.build(job))
+        file = require_file(outcome)
+        await self._recheck(auth, caller, path, file)
+        content = CONTENTS_BY.get(grouping, CONTENTS[file_format])
+        rest = f"{day}.{file_format}"
+        ending = f"{sheet_name(content, language)}-{rest}"
+        plain = ending if ending.isascii() else f"{content}-{rest}"
+        disposition = content_disposition(subject, ending, plain_ending=plain)
+        return FileResponse(file, disposition, MEDIA_TYPES[file_format])
 
     async def _require_reader(self, caller: Caller, path: str) -> None:
         """Require an organizer, or for the files of a slot one who leads it.
@@ -277,7 +292,24 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-class _FileResponse(StreamingResponse):
+def require_file(outcome: Export) -> ExportFile:
+    """Return the file that was built. Raises HttpError: 413 or 503 without one."""
+    match outcome:
+        case ExportFile():
+            return outcome
+        case ExportBusy():
+            headers = {"Retry-After": str(outcome.retry_after_s)}
+            text = "Other exports are in progress. Please try again."
+            raise HttpError(503, text, headers, code="EXPORT_BUSY")
+        case ExportTooLarge():
+            raise HttpError(413, TOO_LARGE_TEXT, code=ErrorCode.LIMIT_EXCEEDED)
+        case ExportFailed():
+            raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
+        case _:
+            assert_never(outcome)
+
+
+class FileResponse(StreamingResponse):
     """Sends a file and closes it, even if the client disconnects."""
 
     def __init__(self, export: ExportFile, disposition: str, media_type: str) -> None:
@@ -288,6 +320,7 @@ class _FileResponse(StreamingResponse):
         self._file = export.file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
         try:
             await super().__call__(scope, receive, send)
         except ClientDisconnect:
@@ -299,43 +332,3 @@ class _FileResponse(StreamingResponse):
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
     while chunk := file.read(CHUNK_BYTES):
         yield chunk
-
-
-EXPIRED = "This link has expired. Please create a new one."
-INVALID = "This link is not valid. Please create a new one."
-SESSION_ENDED = "This link ended with the session that created it. Please create a new one."
-NO_READER = "Only organizers may download this file, and those who lead the slot."
-
-
-class ExportLinkEndpoint:
-    """The ASGI application of the links to exports."""
-
-    def __init__(self, auth: Auth, rate_limits: OperationRateLimits, exports: Exports) -> None:
-        self._auth = auth
-        self._rate_limits = rate_limits
-        self._exports = exports
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request."""
-        # The path is a secret, so the log does not name it.
-        response = await respond_in_time("an export link", self._respond(Request(scope, receive)))
-        if response is not None:
-            await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
-        token = export_links.verify(self._auth, request.path_params["token"])
-        costs = {OperationKind.FILE: 1}
-        await charge_token(self._auth, self._rate_limits, request, token, costs)
-        if request.method not in ("GET", "HEAD"):  # the server sends no body to HEAD
-            raise method_not_allowed("GET", "HEAD")
-        if not isinstance(token, TokenClaims):
-            expired = str(token) == EXPIRED_MESSAGE
-            raise (
-                HttpError(410, EXPIRED, code="LINK_EXPIRED") if expired else HttpError(403, INVALID)
-            )
-        try:
-            caller = await export_links.load_downloader(self._auth, token)
-        except BadTokenError:
-            raise HttpError(403, SESSION_ENDED) from None
-        name_caller(caller)
-        return await self._exports.download(self._auth, caller, request, token.export or "")

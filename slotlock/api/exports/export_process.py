@@ -1,7 +1,7 @@
-"""The process that builds one file, by `python -m` with `slot ID csv NOW comma en slot leader`.
+"""The process that builds one file.
 
-It reads the address of MongoDB from the first line of its input and writes the file to its output.
-It exits when its input ends, because then the server or the request is gone.
+It reads the address of MongoDB and the job from the first line of its input, in JSON, and writes
+the file to its output. It exits when its input ends: then the server or the request is gone.
 """
 
 import asyncio
@@ -16,15 +16,17 @@ from datetime import datetime
 from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
+import msgspec
+
 from slotlock.api.exports.columns import TooManyRowsError
+from slotlock.api.exports.export_builder import ExportJob
 from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.reports.export_formats import CsvSeparator, ExportGrouping, ExportLanguage
+from slotlock.domain.reports.export_formats import ExportGrouping
 from slotlock.domain.reports.roster import build_roster
 from slotlock.domain.shared.sorting import sort_key
-from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import is_unavailable, open_database
 from slotlock.infrastructure.mongo.schedule.periods import read_periods
 from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
@@ -38,24 +40,6 @@ OF_USERS = (ExportGrouping.USER, ExportGrouping.GROUP)
 NICENESS = 5  # bookings take precedence
 # Files for connections, the output and Python itself.
 RESERVED_FILES = 64
-
-
-@value_object
-class ExportJob:
-    """The roster to write: of a slot or a campaign, as `csv`, `xlsx` or `pdf`.
-
-    Holds expire by `now`. The separator is that of a CSV file. Without a language, a table has the
-    names and codes of the API, and a PDF is English. The file of a leader has no addresses.
-    """
-
-    kind: str
-    id: str
-    file_format: str
-    now: datetime
-    separator: CsvSeparator = CsvSeparator.COMMA
-    language: ExportLanguage | None = None
-    grouping: ExportGrouping = ExportGrouping.SLOT
-    for_leader: bool = False
 
 
 async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str) -> bool:
@@ -134,14 +118,14 @@ def _raise_open_file_limit(sheets: int) -> int:
     return needed if soft == resource.RLIM_INFINITY else soft
 
 
-def _read_mongo_url() -> str:
+def _read_line() -> bytes:
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
         if not byte:
             raise SystemExit(1)
         line += byte
-    return line.decode().rstrip("\n")
+    return line
 
 
 def _exit_on_eof() -> None:
@@ -160,27 +144,14 @@ def _exit_on_sigterm(temp_dir: str) -> None:
     signal.signal(signal.SIGTERM, remove_files_and_exit)
 
 
-def main(
-    kind: str,
-    id_: str,
-    file_format: str,
-    now: str,
-    separator: str,
-    language: str = "",
-    grouping: str = "slot",
-    reader: str = "organizer",
-) -> int:
+def main() -> int:
     """Build the file and return an exit code.
 
     It is 0, EX_CONFIG if fonts are missing, EX_TEMPFAIL without MongoDB, or EX_DATAERR for too many
     rows.
     """
-    url = _read_mongo_url()
+    url, job = msgspec.json.decode(_read_line(), type=tuple[str, ExportJob])
     os.nice(NICENESS)
-    at = datetime.fromisoformat(now)
-    texts = ExportLanguage(language) if language else None
-    by, for_leader = ExportGrouping(grouping), reader != "organizer"
-    job = ExportJob(kind, id_, file_format, at, CsvSeparator(separator), texts, by, for_leader)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir,
@@ -199,4 +170,4 @@ def main(
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

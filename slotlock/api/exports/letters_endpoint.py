@@ -13,7 +13,8 @@ from slotlock.api.endpoints.callers import recheck_organizer
 from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.user_file_endpoints import CSV_MEDIA_TYPE, OTHER_CSV_MEDIA_TYPES
-from slotlock.api.exports.export_builder import ExportBuilder, ExportBusy, ExportFile
+from slotlock.api.exports.export_builder import ExportBuilder
+from slotlock.api.exports.export_endpoint import MEDIA_TYPES, FileResponse, require_file
 from slotlock.api.exports.letters import (
     MAX_LETTERS,
     InvalidInvitationsError,
@@ -21,7 +22,7 @@ from slotlock.api.exports.letters import (
 )
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
+from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
 from slotlock.infrastructure.mail.mail_texts import language_of
@@ -71,19 +72,10 @@ class Letters:
             "time_zone": site.time_zone,
         }
         with untimed():
-            outcome = await self._builder.build_letters(json.dumps(letters))
-        if isinstance(outcome, ExportBusy):
-            headers = {"Retry-After": str(outcome.retry_after_s)}
-            text = "Other exports are in progress. Please try again."
-            raise HttpError(503, text, headers, code="EXPORT_BUSY")
-        if not isinstance(outcome, ExportFile):
-            raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
+            outcome = await self._builder.build_letters(json.dumps(letters).encode())
         file_name = f"letters-{auth.now():%Y-%m-%d}.pdf"
-        headers = {"Content-Disposition": content_disposition("", file_name)}
-        if outcome.has_missing_glyphs:
-            headers["X-Missing-Glyphs"] = "true"
-        with outcome.file as file:
-            return Response(file.read(), media_type="application/pdf", headers=headers)
+        disposition = content_disposition("", file_name)
+        return FileResponse(require_file(outcome), disposition, MEDIA_TYPES["pdf"])
 
 
 def letters_endpoint(

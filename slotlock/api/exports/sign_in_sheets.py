@@ -17,6 +17,7 @@ from slotlock.api.exports.columns import (
     SIGN_IN_COLUMNS,
     TooManyRowsError,
     meeting_columns,
+    time_title,
 )
 from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE, SHEET_TEXTS
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
@@ -24,6 +25,7 @@ from slotlock.domain.booking.booking import Attendance, BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import Roster, RosterRow
+from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.periods import NamedPeriods
 from slotlock.domain.schedule.schedule_texts import (
     SCHEDULE_WORDS,
@@ -31,6 +33,7 @@ from slotlock.domain.schedule.schedule_texts import (
     format_schedule,
     zone_text,
 )
+from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.groups import in_natural_order
 
@@ -167,13 +170,13 @@ class ResourceSheets(SignInSheets):
 class _SlotSheet:
     """The slot of a sheet, and the cells of its rows.
 
-    A sheet for several meetings has their titles, and for each row a mark for each of them.
+    A sheet for several meetings has their times, and for each row a mark for each of them.
     """
 
     slot: Slot
     rows: tuple[tuple[str, ...], ...]
     empty_rows: int
-    meetings: tuple[str, ...]
+    meetings: tuple[Meeting, ...]
     marks: tuple[tuple[str, ...], ...]
     periods: tuple[NamedPeriods, ...]
 
@@ -187,12 +190,12 @@ class _SlotSheet:
         empty_rows = min(max(roster.slot.capacity - len(rows), 0), MAX_EMPTY_ROWS)
         meetings = meeting_columns(roster.slot)
         for first in range(0, len(meetings) or 1, MAX_MEETING_COLUMNS):
-            columns = meetings[first : first + MAX_MEETING_COLUMNS]
-            titles = tuple(each.title for each in columns)
+            shown = slice(first, first + MAX_MEETING_COLUMNS)
+            columns, times = meetings[shown], roster.slot.meetings[shown]
             marks = tuple(
                 tuple(MARKS.get(str(each.value(row)), "") for each in columns) for row in confirmed
             )
-            yield cls(roster.slot, rows, empty_rows, titles, marks, roster.periods)
+            yield cls(roster.slot, rows, empty_rows, times, marks, roster.periods)
 
     @property
     def characters(self) -> set[str]:
@@ -223,7 +226,10 @@ class _SlotSheet:
             ],
             "rows": [[*map(_to_cell, row, widths)] for row in self.rows],
             "empty_rows": self.empty_rows,
-            "meetings": self.meetings,
+            "meetings": [
+                time_title(to_local_time(each.start, slot.time_zone), ExportLanguage(language))
+                for each in self.meetings
+            ],
             "marks": self.marks,
         }
 

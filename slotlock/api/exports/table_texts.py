@@ -18,7 +18,7 @@ TEXTS = {key: dict(zip(_LANGUAGES, texts, strict=False)) for key, *texts in _ROW
 
 
 def title_of(column: RosterColumn[Shown], language: ExportLanguage | None) -> str:
-    """Return the title of a column; those of meetings are times, in every language."""
+    """Return the title of a column; those of meetings are times in the language already."""
     return TEXTS.get(column.name, {}).get(language or "", column.title)
 
 

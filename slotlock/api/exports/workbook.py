@@ -25,6 +25,7 @@ from slotlock.api.exports.columns import (
     ALL_COLUMNS,
     BOOKING_COLUMNS,
     COUNT_COLUMNS,
+    FAMILY_COLUMNS,
     LAST_COLUMNS,
     PLACE_COLUMNS,
     SHEET,
@@ -38,12 +39,14 @@ from slotlock.api.exports.columns import (
     Shown,
     columns_for,
     meeting_columns,
+    time_title,
 )
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
 from slotlock.domain.booking.booking import BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.reports.export_formats import ExportGrouping, ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
+from slotlock.domain.schedule.schedule_texts import format_short_day
 from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.users.groups import class_of, in_natural_order
@@ -115,7 +118,9 @@ class _RosterBook:
         self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
         self._workbook.use_zip64()
         self._header_format = self._workbook.add_format({"bold": True, "bottom": 1})
-        self._time_format = self._workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+        # Excel shows its format 22 as the computer of the reader writes dates.
+        time_format = 22 if language else "yyyy-mm-dd hh:mm:ss"
+        self._time_format = self._workbook.add_format({"num_format": time_format})
         self._language = language
         # Excel reserves "History".
         self._sheet_names = SheetNames(sheet_name("Summary", language), "History")
@@ -158,10 +163,10 @@ class RosterWorkbook(_RosterBook):
         super().__init__(target, temp_dir, language)
         self._sheet_per_slot = sheet_per_slot
         self._booking_columns = columns_for(
-            (*BOOKING_COLUMNS, *LAST_COLUMNS), for_leader=for_leader
+            (*BOOKING_COLUMNS, *LAST_COLUMNS, *FAMILY_COLUMNS), for_leader=for_leader
         )
         self._waiting_columns = columns_for(
-            (*WAITING_COLUMNS, *LAST_COLUMNS), for_leader=for_leader
+            (*WAITING_COLUMNS, *LAST_COLUMNS, *FAMILY_COLUMNS), for_leader=for_leader
         )
         # For readers: programs know the other sheets.
         self._all_sheet = self._add_named_sheet("All", ALL_COLUMNS) if language else None
@@ -173,10 +178,10 @@ class RosterWorkbook(_RosterBook):
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot, and its row in the summary."""
-        meetings = meeting_columns(roster.slot) if self._sheet_per_slot else ()
+        meetings = meeting_columns(roster.slot, self._language) if self._sheet_per_slot else ()
         if self._sheet_per_slot:
             self._booking_sheet = self._add_sheet(
-                self._sheet_names.name(_preferred_sheet_name(roster)),
+                self._sheet_names.name(_preferred_sheet_name(roster.slot, self._language)),
                 (*SLOT_COLUMNS, *self._booking_columns, *meetings),
             )
         slot, zone = roster.slot, roster.slot.time_zone
@@ -297,7 +302,7 @@ class GroupedWorkbook(_RosterBook):
         title, start = slot.numbered_title, to_local_time(slot.start, slot.time_zone)
         if self._titles[title] == 1:
             return title
-        return ", ".join(filter(None, (title, f"{start:%Y-%m-%d %H:%M}", slot.place)))
+        return ", ".join(filter(None, (title, time_title(start, self._language), slot.place)))
 
     def close(self) -> None:
         """Write the sheets and finish the file."""
@@ -390,6 +395,7 @@ class _Sheet:
         self._worksheet.autofilter(0, 0, max(self._row_count - 1, 0), self._column_count - 1)
 
 
-def _preferred_sheet_name(roster: Roster) -> str:
-    slot = roster.slot
-    return f"{to_local_time(slot.start, slot.time_zone):%m-%d %H.%M} {slot.title}"
+def _preferred_sheet_name(slot: Slot, language: ExportLanguage | None) -> str:
+    start = to_local_time(slot.start, slot.time_zone)
+    day = format_short_day(start, language) if language else f"{start:%m-%d}"
+    return f"{day} {start:%H.%M} {slot.title}"

@@ -23,13 +23,17 @@ from slotlock.domain.users.user import UserId, list_name, split_name
 
 @value_object
 class RosterUser:
-    """The fields of a user that a roster shows; only lists of users have the telephone."""
+    """The fields of a user that a roster shows; only lists of users have the telephone.
+
+    `guardians` are the names of the users who act for this one.
+    """
 
     name: str
     login_name: str
     groups: tuple[str, ...] = ()
     family_name: str | None = None
     phone: str | None = None
+    guardians: tuple[str, ...] = ()
 
     @property
     def split_name(self) -> tuple[str, str]:
@@ -51,7 +55,7 @@ class RosterRow:
     the name of the other user who made the booking, or of the organizer who put the user on the
     list; None if there is none. `meeting_attendances` are those of the meetings of a slot with
     several, in order. `position` is that on the waiting list, counted from 1. `periods` are those
-    of a school day in which the slot is.
+    of a school day in which the slot is. `guardians` are names.
     """
 
     slot: Slot
@@ -65,6 +69,7 @@ class RosterRow:
     position: int | None = None
     family_name: str | None = None
     periods: tuple[NamedPeriods, ...] = ()
+    guardians: tuple[str, ...] = ()
 
     @property
     def split_name(self) -> tuple[str, str]:
@@ -185,6 +190,7 @@ def _build_waiting_row(
         waited_since=entry.since,
         position=position,
         family_name=user.family_name if user else None,
+        guardians=user.guardians if user else (),
     )
 
 
@@ -205,4 +211,5 @@ def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser])
             attended.attendance for attended in booking.attendance_at(slot.meetings)
         ),
         family_name=user.family_name if user else None,
+        guardians=user.guardians if user else (),
     )

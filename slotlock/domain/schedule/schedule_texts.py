@@ -3,6 +3,7 @@
 Mon, May 5, 2031, 10:00–11:00 (Berlin time)
 Mondays 10:00–11:00, May 5 to June 30, 2031, not on June 9 (Berlin time)
 Mon, period 3; Thu, period 5–6
+Mon, Jul 2, 2035 09:00
 """
 
 import re
@@ -33,6 +34,7 @@ class ScheduleWords:
     weekdays: str
     on_weekdays: str
     months: str
+    short_months: str
     day: str
     date: str
     date_with_weekday: str
@@ -42,6 +44,7 @@ class ScheduleWords:
     zone: str
     period: str
     separator: str = ", "
+    before_time: str = ", "
 
 
 SCHEDULE_WORDS = {
@@ -50,6 +53,7 @@ SCHEDULE_WORDS = {
         on_weekdays="Mondays|Tuesdays|Wednesdays|Thursdays|Fridays|Saturdays|Sundays",
         months="January|February|March|April|May|June|July|August|September|October|November|"
         "December",
+        short_months="Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec",
         day="{month} {day}",
         date="{month} {day}, {year}",
         date_with_weekday="{weekday}, {date}",
@@ -63,6 +67,7 @@ SCHEDULE_WORDS = {
         weekdays="Mo.|Di.|Mi.|Do.|Fr.|Sa.|So.",
         on_weekdays="montags|dienstags|mittwochs|donnerstags|freitags|samstags|sonntags",
         months="Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember",
+        short_months="Jan.|Feb.|März|Apr.|Mai|Juni|Juli|Aug.|Sept.|Okt.|Nov.|Dez.",
         day="{day}. {month}",
         date="{day}. {month} {year}",
         date_with_weekday="{weekday} {date}",
@@ -77,6 +82,7 @@ SCHEDULE_WORDS = {
         on_weekdays="le lundi|le mardi|le mercredi|le jeudi|le vendredi|le samedi|le dimanche",
         months="janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|"
         "décembre",
+        short_months="janv.|févr.|mars|avr.|mai|juin|juil.|août|sept.|oct.|nov.|déc.",
         day="{day} {month}",
         date="{day} {month} {year}",
         date_with_weekday="{weekday} {date}",
@@ -92,6 +98,7 @@ SCHEDULE_WORDS = {
         "los domingos",
         months="enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|"
         "diciembre",
+        short_months="ene|feb|mar|abr|may|jun|jul|ago|sep|oct|nov|dic",
         day="{day} de {month}",
         date="{day} de {month} de {year}",
         date_with_weekday="{weekday} {date}",
@@ -105,6 +112,7 @@ SCHEDULE_WORDS = {
         weekdays="周一|周二|周三|周四|周五|周六|周日",
         on_weekdays="每周一|每周二|每周三|每周四|每周五|每周六|每周日",
         months="1|2|3|4|5|6|7|8|9|10|11|12",
+        short_months="1|2|3|4|5|6|7|8|9|10|11|12",
         day="{month}月{day}日",
         date="{year}年{month}月{day}日",
         date_with_weekday="{date} {weekday}",
@@ -114,6 +122,7 @@ SCHEDULE_WORDS = {
         zone="（{city} 当地时间）",
         period="{day}第{name}节",
         separator="、",
+        before_time=" ",
     ),
 }
 
@@ -135,13 +144,14 @@ class Lessons:
 
 @lru_cache(maxsize=64)  # a roster repeats the text in each row
 def format_schedule(
-    meetings: tuple[Meeting, ...], time_zone: str, language: str, separator: str = "; "
+    meetings: tuple[Meeting, ...], time_zone: str, language: str, separator: str = ""
 ) -> str:
     """Return when meetings, in order, take place in a zone: regular lessons are one line.
 
     At most `MAX_LINES` lines, and how many meetings more there are.
     """
     lessons = sorted(find_lessons(meetings, time_zone), key=lambda each: each.start)
+    separator = separator or ("；" if language == "zh" else "; ")
     lines = separator.join(_format_lessons(each, language) for each in lessons[:MAX_LINES])
     rest = sum(each.count for each in lessons[MAX_LINES:])
     return (
@@ -159,7 +169,17 @@ def zone_text(time_zone: str, language: str) -> str:
 def format_time(instant: datetime, time_zone: str, language: str) -> str:
     """Return a time in a zone, in the order of the language."""
     local = to_local_time(instant, time_zone)
-    return f"{_format_day(local, language)}, {local:%H:%M}"
+    return f"{_format_day(local, language)}{SCHEDULE_WORDS[language].before_time}{local:%H:%M}"
+
+
+def format_short_time(local: datetime, language: str) -> str:
+    """Return a local time with its day, in abbreviations: the head of a column."""
+    return f"{_format_day(local, language, is_short=True)} {local:%H:%M}"
+
+
+def format_short_day(day: date, language: str) -> str:
+    """Return a day without its year, in abbreviations."""
+    return _format_date(day, SCHEDULE_WORDS[language].day, language, is_short=True)
 
 
 def format_periods(found: Sequence[NamedPeriods], language: str) -> str:
@@ -209,8 +229,8 @@ def _format_lessons(lessons: Lessons, language: str) -> str:
     words, start, end = SCHEDULE_WORDS[language], lessons.start, lessons.end
     is_same_day = start.date() == end.date()
     if lessons.count == 1:
-        last = f"{end:%H:%M}" if is_same_day else f"{_format_day(end, language)}, {end:%H:%M}"
-        return f"{_format_day(start, language)}, {start:%H:%M}–{last}"
+        day, last_day = (f"{_format_day(at, language)}{words.before_time}" for at in (start, end))
+        return f"{day}{start:%H:%M}–{'' if is_same_day else last_day}{end:%H:%M}"
     days = words.on_weekdays.split("|")[start.weekday()]
     if lessons.weeks > 1:
         days += words.every.format(weeks=lessons.weeks)
@@ -229,14 +249,14 @@ def _format_lessons(lessons: Lessons, language: str) -> str:
     return text + words.without.format(dates=dates)
 
 
-def _format_day(day: date, language: str) -> str:
+def _format_day(day: date, language: str, *, is_short: bool = False) -> str:
     words = SCHEDULE_WORDS[language]
     weekday = words.weekdays.split("|")[day.weekday()]
-    return words.date_with_weekday.format(
-        weekday=weekday, date=_format_date(day, words.date, language)
-    )
+    text = _format_date(day, words.date, language, is_short=is_short)
+    return words.date_with_weekday.format(weekday=weekday, date=text)
 
 
-def _format_date(day: date, form: str, language: str) -> str:
-    month = SCHEDULE_WORDS[language].months.split("|")[day.month - 1]
+def _format_date(day: date, form: str, language: str, *, is_short: bool = False) -> str:
+    words = SCHEDULE_WORDS[language]
+    month = (words.short_months if is_short else words.months).split("|")[day.month - 1]
     return form.format(day=day.day, month=month, year=day.year)

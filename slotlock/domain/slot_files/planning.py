@@ -15,20 +15,16 @@ from slotlock.domain.resources.resource import Resource, name_key, unknown_resou
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
-from slotlock.domain.shared.unchanged import UNCHANGED
-from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slot_files.cells import (
-    EXCEPT,
-    EXCEPT_DAYS,
     KIND_OF_COLUMN,
-    SlotCells,
     names_by_column,
     read_cells,
     write_cells,
 )
 from slotlock.domain.slot_files.columns import COLUMN_OF_FIELD
 from slotlock.domain.slot_files.plan import CampaignSlots, ImportOptions, SlotFilePlan
-from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
+from slotlock.domain.slot_files.problems import SlotFileProblem
 from slotlock.domain.slot_files.slot_file import SlotFile, SlotRow, add_problem
 from slotlock.domain.slot_files.times import DateOrder, TimeCells, timetable_of
 from slotlock.domain.slots import editing
@@ -44,9 +40,10 @@ _FACT_OF = {
     "time_zone": "time_zone",
 }
 _CLOCK = ("start_time", "end_time")
-_DAYS = ("first_day", "last_day", "weekly", *_CLOCK, "period", EXCEPT_DAYS)
-_TIMES = (*_DAYS, "meetings", "time_zone")
-_NO_TIMES = {name: getattr(TimeCells("UTC"), name) for name in (*_DAYS, "meetings")}
+_LISTS = ("weekly", "period", "except", "meetings")
+_NO_TIMES = dict.fromkeys(_LISTS, ()) | dict.fromkeys(("first_day", "last_day", *_CLOCK))
+_DAYS = _NO_TIMES.keys() - {"meetings"}
+_TIMES = _NO_TIMES.keys() | {"time_zone"}
 _REQUIRED = {
     "title": ProblemCode.TITLE_MISSING.problem(),
     "places": ProblemCode.NOT_IN_RANGE.problem(minimum=1, maximum=MAX_CAPACITY),
@@ -82,7 +79,7 @@ class _Planner:
     ) -> None:
         self._campaign, self._options, self._now = campaign, options, now
         self._problems: ProblemCollector = file.new_collector()
-        self._has_ids = any(isinstance(row.cells.id, str) for row in file.rows)
+        self._has_ids = any("id" in row.cells for row in file.rows)
         live = [each.slot for each in campaign.slots.values() if _is_live(each)]
         self._by_number = {slot.number: slot.id for slot in live if slot.number}
         self._without_zeros = {number.lstrip("0"): number for number in self._by_number}
@@ -98,7 +95,7 @@ class _Planner:
     def plan_row(self, row: SlotRow, new_slot_id: Callable[[], SlotId]) -> None:
         """Plan the change of a slot, or a new one."""
         found = self._find(row.cells)
-        if isinstance(found, CellProblem):
+        if isinstance(found, Problem | FieldProblem):
             self._add(row.line, "number", found)
         elif found is None:
             self._create(new_slot_id(), row)
@@ -128,31 +125,31 @@ class _Planner:
             self._changed,
         )
 
-    def _find(self, cells: SlotCells) -> SlotState | CellProblem | None:
+    def _find(self, cells: Mapping[str, Any]) -> SlotState | Problem | FieldProblem | None:
         """Return the slot of a row, None for a new one, or the problem."""
-        slots = self._campaign.slots
-        if isinstance(cells.id, str):
-            found = slots.get(SlotId(cells.id.removeprefix("slot_")))
-            return found or SlotFileProblem.UNKNOWN_ID.problem("id")
-        if not isinstance(cells.number, str):
+        slots, number = self._campaign.slots, cells.get("number")
+        if "id" in cells:
+            found = slots.get(SlotId(cells["id"].removeprefix("slot_")))
+            return found or SlotFileProblem.UNKNOWN_ID.of("id")
+        if number is None:
             return SlotFileProblem.NUMBER_MISSING.problem()
-        if slot_id := self._by_number.get(cells.number):
+        if slot_id := self._by_number.get(number):
             return slots[slot_id]
-        similar = self._without_zeros.get(cells.number.lstrip("0"))
-        if similar and cells.number.isdecimal() and not self._has_ids:
+        similar = self._without_zeros.get(number.lstrip("0"))
+        if similar and number.isdecimal() and not self._has_ids:
             return SlotFileProblem.SIMILAR_NUMBER.problem(similar=similar)
-        if _DATE_OF_SPREADSHEET.fullmatch(cells.number):
+        if _DATE_OF_SPREADSHEET.fullmatch(number):
             return SlotFileProblem.NUMBER_IS_A_DATE.problem()
         return None
 
     def _create(self, slot_id: SlotId, row: SlotRow) -> None:
         self._lines[slot_id] = row.line
-        first = self._new_numbers.setdefault(_number_of(row.cells), row.line)
+        first = self._new_numbers.setdefault(row.cells.get("number"), row.line)
         if first != row.line:
             self._add(row.line, "number", SlotFileProblem.SAME_SLOT.problem(line=first))
             return
-        none = SlotCells(**_NO_TIMES, time_zone=self._options.time_zone)
-        cells = row.cells.changes_to(none)
+        none = {**_NO_TIMES, "time_zone": self._options.time_zone}
+        cells = _changed(none, row.cells)
         missing = [column for column in _REQUIRED if column not in cells]
         for column in missing:
             self._add(row.line, column, _REQUIRED[column])
@@ -199,20 +196,19 @@ class _Planner:
         description = self._campaign.descriptions.get(slot.id)
         texts = write_cells(slot, description, self._campaign.resources)
         before, _ = read_cells(texts, DateOrder.UNKNOWN)
-        changed = row.cells.changes_to(before)
+        changed = _changed(before, row.cells)
         if (number := changed.get("number")) and _is_same_number(slot.number or "", number):
             del changed["number"]
         elif number and _DATE_OF_SPREADSHEET.fullmatch(number):
             self._add(row.line, "number", SlotFileProblem.NUMBER_IS_A_DATE.problem())
-        columns = (EXCEPT if name == EXCEPT_DAYS else name for name in changed)
-        self._changed[slot.id] = tuple(columns)
+        self._changed[slot.id] = tuple(changed)
         patch: dict[str, Any] = {
             name: changed[name] for name in ("group_limits", "description") if name in changed
         }
         given = {fact: changed[name] for name, fact in _FACT_OF.items() if name in changed}
         if given:
             patch |= {"settings": replace(NO_SETTINGS, **given), "given": frozenset(given)}
-        if any(name in changed for name in _TIMES):
+        if changed.keys() & _TIMES:
             meetings = self._meetings_of(row, before)
             if meetings and meetings != slot.all_meetings:
                 times = _times_of(meetings, given.get("time_zone", slot.time_zone))
@@ -223,16 +219,14 @@ class _Planner:
             patch |= {"resource": names[0] if names else None, "several_resources": several}
         return SlotPatch(**patch)
 
-    def _meetings_of(self, row: SlotRow, before: SlotCells) -> tuple[Meeting, ...] | None:
+    def _meetings_of(self, row: SlotRow, before: Mapping[str, Any]) -> tuple[Meeting, ...] | None:
         """Return the meetings of a row; None, and a problem, if there are none.
 
         `meetings` and the other columns replace each other, and so do weekdays with times and the
         times of all: those that the file lacks count only if the file has none of the others.
         """
-        given = {
-            name: value for name in _TIMES if (value := getattr(row.cells, name)) is not UNCHANGED
-        }
-        left: dict[str, Any] = {name: getattr(before, name) for name in _TIMES}
+        given = {name: row.cells[name] for name in _TIMES if name in row.cells}
+        left = {name: before[name] for name in _TIMES}
         if any(given.get(name) not in (None, ()) for name in _DAYS):
             left["meetings"] = ()
         weekly = given.get("weekly")
@@ -240,9 +234,9 @@ class _Planner:
             left |= {name: _NO_TIMES[name] for name in _CLOCK}
         if given.get("meetings"):
             left |= {name: _NO_TIMES[name] for name in _DAYS}
-        cells = TimeCells(**(left | given))
-        meetings = cells.to_meetings()
-        if isinstance(meetings, CellProblem):
+        times = left | given
+        meetings = TimeCells(except_days=times.pop("except"), **times).to_meetings()
+        if isinstance(meetings, FieldProblem):
             self._add(row.line, "first_day", meetings)
             return None
         self._meetings += len(meetings)
@@ -282,7 +276,7 @@ class _Planner:
         for each in invalid.problems:
             self._add(line, COLUMN_OF_FIELD.get(each.field, each.field), each.message)
 
-    def _add(self, line: int, column: str, problem: CellProblem | Problem) -> None:
+    def _add(self, line: int, column: str, problem: Problem | FieldProblem) -> None:
         add_problem(self._problems, line, column, problem)
 
     def _check_numbers(self) -> None:
@@ -307,8 +301,13 @@ def _is_live(state: SlotState) -> bool:
     return state.slot.status is not SlotStatus.CANCELLED
 
 
-def _number_of(cells: SlotCells) -> str | None:
-    return cells.number if isinstance(cells.number, str) else None
+def _changed(before: Mapping[str, Any], cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells that say something else."""
+    return {
+        column: value
+        for column, value in cells.items()
+        if column not in before or value != before[column]
+    }
 
 
 def _is_same_number(before: str, after: str) -> bool:

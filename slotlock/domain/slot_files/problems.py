@@ -1,29 +1,9 @@
 """The problems of the courses in a file, besides those of fields."""
 
-from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 
 from slotlock.domain.shared.problems import Problem
-from slotlock.domain.shared.value_object import value_object
-
-
-@value_object
-class CellProblem:
-    """A problem with its code and values; `column` is None if it is that of the cell that is read.
-
-    The values are those in the message.
-    """
-
-    code: str
-    message: str
-    values: Mapping[str, int | str] = field(default_factory=dict)
-    column: str | None = None
-
-    @classmethod
-    def of(cls, problem: Problem, column: str | None = None) -> "CellProblem":
-        """Return a problem of a field as that of a cell."""
-        return cls(problem.code.name, problem, problem.values, column)
+from slotlock.domain.shared.validation import FieldProblem
 
 
 class SlotFileProblem(Enum):
@@ -59,6 +39,10 @@ class SlotFileProblem(Enum):
     SLOT_CANCELLED = "This course is cancelled and does not change."
     RESOURCE_TAKEN = "'{slot}' uses {name} at that time."
 
-    def problem(self, column: str | None = None, **values: int | str) -> CellProblem:
+    def problem(self, **values: int | str) -> Problem:
         """Return the problem with the values that its text contains."""
-        return CellProblem(self.name, self.value.format_map(values), values, column)
+        return Problem(self, values)
+
+    def of(self, column: str) -> FieldProblem:
+        """Return the problem of a column."""
+        return FieldProblem(column, self.problem())

@@ -1,15 +1,17 @@
 """Parse a file of courses: either all of its rows, or every problem with its line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from slotlock.domain.schedule.periods import Period
 from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.tables.table import read_table
+from slotlock.domain.shared.validation import FieldProblem
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.slot_files.cells import SlotCells, read_cells
+from slotlock.domain.slot_files.cells import read_cells
 from slotlock.domain.slot_files.columns import COLUMNS, RESOURCE_COLUMNS, columns_of
-from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
+from slotlock.domain.slot_files.problems import SlotFileProblem
 from slotlock.domain.slot_files.times import find_date_order
 
 MAX_ROWS = 2_000
@@ -18,10 +20,10 @@ _DATE_COLUMNS = ("first_day", "last_day", "except")
 
 @value_object
 class SlotRow:
-    """One course in the file."""
+    """One course in the file, with what its cells say by their columns."""
 
     line: int
-    cells: SlotCells
+    cells: Mapping[str, Any]
 
 
 @value_object
@@ -38,8 +40,8 @@ class SlotFile:
     @property
     def resource_names(self) -> set[str]:
         """The names of all resources."""
-        cells = (getattr(row.cells, column) for row in self.rows for column in RESOURCE_COLUMNS)
-        return {name for names in cells if isinstance(names, tuple) for name in names}
+        cells = (row.cells.get(column, ()) for row in self.rows for column in RESOURCE_COLUMNS)
+        return {name for names in cells for name in names}
 
     @property
     def columns(self) -> set[str]:
@@ -55,13 +57,12 @@ class SlotFile:
 
 
 def add_problem(
-    problems: ProblemCollector, line: int, column: str, problem: CellProblem | Problem
+    problems: ProblemCollector, line: int, column: str, problem: Problem | FieldProblem
 ) -> None:
-    """Count the problem of a cell."""
-    if isinstance(problem, Problem):
-        problem = CellProblem.of(problem)
-    named = problem.column or column
-    problems.add(line, named, problem.message, problem.code, **problem.values)
+    """Count the problem of a cell, or of the column that it names."""
+    if isinstance(problem, FieldProblem):
+        column, problem = problem.field, problem.message
+    problems.add(line, column, problem, problem.code.name, **problem.values)
 
 
 def parse_slot_file(body: bytes, periods: Sequence[Period] = ()) -> SlotFile | InvalidFile:
@@ -79,7 +80,7 @@ def parse_slot_file(body: bytes, periods: Sequence[Period] = ()) -> SlotFile | I
     for line, cells in table.records:
         if len(rows) == MAX_ROWS:
             too_many = SlotFileProblem.TOO_MANY_ROWS.problem(maximum=MAX_ROWS)
-            problems.add(line, None, too_many.message, too_many.code, **too_many.values)
+            problems.add(line, None, too_many, too_many.code.name, **too_many.values)
             break
         named = zip(table.columns, cells, strict=True)
         rows.append((line, {column: cell for column, cell in named if column}))

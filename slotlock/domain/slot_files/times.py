@@ -17,11 +17,12 @@ from slotlock.domain.schedule.zones import (
     to_wall_clock,
 )
 from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.text import strip_blanks
-from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slot_files.columns import COLUMN_OF_FIELD
-from slotlock.domain.slot_files.problems import CellProblem, SlotFileProblem
+from slotlock.domain.slot_files.problems import SlotFileProblem
 
 # English, German, French, Spanish.
 _WEEKDAY_WORDS = (
@@ -86,7 +87,7 @@ def split_dates(cell: str) -> list[str]:
     return list(filter(None, _DATE_SEPARATORS.split(_IN_DATES.sub("", cell))))
 
 
-def read_date(text: str, order: DateOrder) -> date | CellProblem:
+def read_date(text: str, order: DateOrder) -> date | Problem:
     """Return the date that a text names."""
     text = _IN_DATES.sub("", strip_blanks(fold(text)))
     if match := _YEAR_FIRST.fullmatch(text):
@@ -109,18 +110,18 @@ def read_date(text: str, order: DateOrder) -> date | CellProblem:
         return SlotFileProblem.INVALID_DATE.problem()
 
 
-def read_dates(cell: str, order: DateOrder) -> tuple[date, ...] | CellProblem:
+def read_dates(cell: str, order: DateOrder) -> tuple[date, ...] | Problem:
     """Return the dates of a cell, in order and each once."""
     days = set[date]()
     for text in split_dates(cell):
         day = read_date(text, order)
-        if isinstance(day, CellProblem):
+        if isinstance(day, Problem):
             return day
         days.add(day)
     return tuple(sorted(days))
 
 
-def read_time(text: str) -> time | CellProblem:
+def read_time(text: str) -> time | Problem:
     """Return the time of day that a text names; 24:00 is midnight."""
     text = strip_blanks(fold(text))
     if _FRACTION.fullmatch(text):
@@ -148,7 +149,7 @@ class WeeklyCell:
     end: time | None = None
 
 
-def read_weekly(cell: str, periods: Sequence[Period] = ()) -> tuple[WeeklyCell, ...] | CellProblem:
+def read_weekly(cell: str, periods: Sequence[Period] = ()) -> tuple[WeeklyCell, ...] | Problem:
     """Return the weekdays of a cell such as `Mon 13:30-15:00; Wed 3` or `周一第5节、周三`.
 
     What is both a period and a time, as `Mon 9-10`, is a period.
@@ -170,7 +171,7 @@ def read_weekly(cell: str, periods: Sequence[Period] = ()) -> tuple[WeeklyCell, 
             found.add(WeeklyCell(weekday))
             continue
         start, end = read_time(match[2]), read_time(match[3])
-        if isinstance(start, CellProblem) or isinstance(end, CellProblem):
+        if isinstance(start, Problem) or isinstance(end, Problem):
             return SlotFileProblem.INVALID_WEEKLY.problem()
         found.add(WeeklyCell(weekday, start, end))
     return tuple(sorted(found, key=lambda each: (each.weekday.value, each.start or time.min)))
@@ -180,14 +181,14 @@ def read_weekly(cell: str, periods: Sequence[Period] = ()) -> tuple[WeeklyCell, 
 PeriodCell = tuple[tuple[time, time] | None, ...]
 
 
-def read_period(cell: str, periods: Sequence[Period]) -> PeriodCell | CellProblem:
+def read_period(cell: str, periods: Sequence[Period]) -> PeriodCell | Problem:
     """Return when the period of a cell such as `3` or `3-4` is on each weekday."""
     text = strip_blanks(cell)
     times = tuple(find_times(text, weekday, periods) for weekday in Weekday) if text else ()
     return times if any(times) or not text else SlotFileProblem.UNKNOWN_PERIOD.problem()
 
 
-def read_meetings(cell: str) -> tuple[Meeting, ...] | CellProblem:
+def read_meetings(cell: str) -> tuple[Meeting, ...] | Problem:
     """Return the meetings of a cell, each as an interval (ISO 8601) with offsets."""
     meetings = []
     for text in filter(None, map(strip_blanks, SEPARATORS.split(cell))):
@@ -222,46 +223,46 @@ class TimeCells:
         days = (self.first_day, self.last_day, self.weekly, self.except_days, self.period)
         return any(each not in (None, ()) for each in (*days, self.start_time, self.end_time))
 
-    def to_timetable(self) -> Timetable | CellProblem:
+    def to_timetable(self) -> Timetable | FieldProblem:
         """Return the timetable of which these are the cells."""
         if self.meetings:
             if self.has_days:
-                return SlotFileProblem.TIMES_TWICE.problem("meetings")
+                return SlotFileProblem.TIMES_TWICE.of("meetings")
             return timetable_of(self.meetings, self.time_zone)
         first, last = self.first_day, self.last_day or self.first_day
         if first is None or last is None:
-            return SlotFileProblem.TIMES_MISSING.problem("first_day")
+            return SlotFileProblem.TIMES_MISSING.of("first_day")
         if not self.weekly and first != last:
-            return SlotFileProblem.WEEKDAYS_MISSING.problem("weekly")
+            return SlotFileProblem.WEEKDAYS_MISSING.of("weekly")
         days = self.weekly or (WeeklyCell(Weekday(first.weekday())),)
         weekly = self._weekly_meetings(days)
-        if isinstance(weekly, CellProblem):
+        if isinstance(weekly, FieldProblem):
             return weekly
         if (self.period or self.start_time or self.end_time) and all(each.start for each in days):
-            return SlotFileProblem.TIMES_TWICE.problem("period" if self.period else "start_time")
+            return SlotFileProblem.TIMES_TWICE.of("period" if self.period else "start_time")
         return Timetable(first, last, weekly, self.except_days)
 
     def _weekly_meetings(
         self, days: Sequence[WeeklyCell]
-    ) -> tuple[WeeklyMeeting, ...] | CellProblem:
+    ) -> tuple[WeeklyMeeting, ...] | FieldProblem:
         if self.period and (self.start_time or self.end_time):
-            return SlotFileProblem.TIMES_TWICE.problem("period")
+            return SlotFileProblem.TIMES_TWICE.of("period")
         weekly = []
         for each in days:
             times = self.period[each.weekday.value] if self.period and not each.start else None
             if self.period and not each.start and times is None:
-                return SlotFileProblem.UNKNOWN_PERIOD.problem("period")
+                return SlotFileProblem.UNKNOWN_PERIOD.of("period")
             start, end = times or (each.start or self.start_time, each.end or self.end_time)
             if start is None or end is None:
                 column = "end_time" if start else "start_time"
-                return SlotFileProblem.TIMES_MISSING.problem(column)
+                return SlotFileProblem.TIMES_MISSING.of(column)
             weekly.append(WeeklyMeeting(each.weekday, start, end))
         return tuple(weekly)
 
-    def to_meetings(self) -> tuple[Meeting, ...] | CellProblem:
+    def to_meetings(self) -> tuple[Meeting, ...] | FieldProblem:
         """Return the meetings of the course, in order, or the first problem."""
         timetable = self.to_timetable()
-        if isinstance(timetable, CellProblem):
+        if isinstance(timetable, FieldProblem):
             return timetable
         made = to_meetings(timetable, self.time_zone)
         if not isinstance(made, InvalidInput):
@@ -270,7 +271,7 @@ class TimeCells:
         column = COLUMN_OF_FIELD.get(problem.field, problem.field)
         if column == "weekly" and not self.weekly:
             column = "meetings" if self.meetings else "start_time"
-        return CellProblem.of(problem.message, column)
+        return FieldProblem(column, problem.message)
 
 
 def timetable_of(meetings: Sequence[Meeting], time_zone: str) -> Timetable:
@@ -310,7 +311,7 @@ def _weekly_cells(meetings: Sequence[Meeting], time_zone: str) -> TimeCells | No
         end.time() if is_alike else None,
     )
     regular = cells.to_meetings()
-    if isinstance(regular, CellProblem):
+    if isinstance(regular, FieldProblem):
         return None
     skipped = {to_wall_clock(each.start, zone).date() for each in regular}
     skipped -= {start.date() for start, _ in spans}

@@ -122,6 +122,11 @@ class User:
         return " " in self.login_name
 
     @property
+    def guardian_refs(self) -> tuple[str, ...]:
+        """Return the guardians as the audit log shows them: the ids that clients know."""
+        return tuple(f"user_{each}" for each in self.guardians)
+
+    @property
     def has_signed_in(self) -> bool:
         """Return whether the user has set a password or signed in at a provider."""
         return self.has_password or self.signs_in_at_provider
@@ -171,6 +176,7 @@ class Caller:
 
     `acts_for` are users whose bookings are the caller's own affair, and `leads` the ids of slots,
     as far as `booking/permissions.py` loaded them for this request. The rules ask nothing else.
+    In a read for a dependent, it is the dependent, and `actor_id` the guardian who reads.
     """
 
     user_id: UserId
@@ -179,9 +185,14 @@ class Caller:
     expires_at: datetime
     acts_for: frozenset[UserId] = frozenset()
     leads: frozenset[str] = frozenset()
+    actor_id: UserId | None = None
 
     # Whether the caller may create and change slots and see all their bookings.
     is_organizer = property(attrgetter("role.is_organizer"))
+
+    def as_dependent(self, user_id: UserId) -> "Caller":
+        """Return a dependent of the caller as one who reads. It is never a session."""
+        return Caller(user_id, Role.MEMBER, self.session_id, self.expires_at, actor_id=self.user_id)
 
 
 @value_object

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from enum import Enum
 from typing import Annotated, Self
 
 import strawberry
@@ -75,7 +76,9 @@ class CampaignCopyProblem:
         description="The existing slot that uses the resource; null for other problems."
     )
 
-    code: ProblemCode = field(description="The reason in detail, for other languages.")
+    code: Enum = field(
+        description="The reason in detail, for other languages.", graphql_type=ProblemCode
+    )
     values: list[ProblemValue] = field(description="The values that the message contains.")
 
     @classmethod

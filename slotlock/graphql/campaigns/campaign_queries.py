@@ -139,8 +139,8 @@ class Campaign(Node):
         return self._campaign.terms.state_at(info.context.services.now())
 
     @field(
-        description="Whether the caller has wishes in the draw of the campaign, alone or with a "
-        "team. `myDrawResult` says what became of them."
+        description="Whether the caller or a dependent has wishes in the draw of the campaign, "
+        "alone or with others. `myDrawResult` says what became of them."
     )
     async def has_my_wishes(self, info: Info) -> bool:
         return bool(await info.context.loaders.has_wishes.load(self._campaign.id))

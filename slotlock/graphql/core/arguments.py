@@ -29,6 +29,14 @@ KEY_DESCRIPTION = (
 )
 
 WaitMsArgument = Annotated[int, strawberry.argument(description=WAIT_DESCRIPTION)]
+ReadForArgument = Annotated[
+    strawberry.ID | None,
+    strawberry.argument(
+        name="userId",
+        description="Whose, the caller's by default: the response is as that user reads it. Other "
+        "users than the caller's dependents lead to FORBIDDEN.",
+    ),
+]
 IdempotencyKeyArgument = Annotated[str | None, strawberry.argument(description=KEY_DESCRIPTION)]
 
 

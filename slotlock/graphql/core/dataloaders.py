@@ -34,11 +34,12 @@ Value = TypeVar("Value")
 
 @value_object
 class SeriesPage:
-    """Which slots of a series to load, and what of them."""
+    """Which slots of a series to load, and what of them for whom."""
 
     series_id: SeriesId
     page: TimePage
     selection: SlotSelection
+    viewer: Caller | None
 
 
 class DataLoaders:
@@ -69,8 +70,8 @@ class DataLoaders:
         return _load_each(lambda id_: campaigns.find(self._services, id_, self._viewer))
 
     @cached_property
-    def bookings(self) -> DataLoader[BookingRef, tuple[Booking, SlotState] | None]:
-        """Load the bookings that the viewer manages, with their slots."""
+    def bookings(self) -> DataLoader[BookingRef, tuple[Booking, SlotState, Caller] | None]:
+        """Load the bookings that the viewer manages, with their slots and who reads them."""
         return _load_each(self._find_booking)
 
     @cached_property
@@ -81,7 +82,7 @@ class DataLoaders:
                 self._services,
                 page.series_id,
                 page.page,
-                self._viewer,
+                page.viewer,
                 page.selection,
             )
         )
@@ -99,8 +100,8 @@ class DataLoaders:
         return _load_each(self._services.waitlists.find_ids)
 
     @cached_property
-    def waits_ended(self) -> DataLoader[SlotId, datetime | None]:
-        """Load when the viewer last stopped waiting for slots without getting a place."""
+    def waits_ended(self) -> DataLoader[tuple[UserId, SlotId], datetime | None]:
+        """Load when users last stopped waiting for slots without getting a place."""
         return _load_all(self._find_waits_ended)
 
     @cached_property
@@ -125,7 +126,7 @@ class DataLoaders:
 
     @cached_property
     def has_wishes(self) -> DataLoader[CampaignId, bool | None]:
-        """Load whether the viewer has wishes in campaigns."""
+        """Load whether the viewer or a dependent has wishes in campaigns."""
         return _load_all(self._find_wished)
 
     @cached_property
@@ -141,6 +142,11 @@ class DataLoaders:
         return [list(each) for each in similar_groups(wanted, known)]
 
     @cached_property
+    def dependents(self) -> DataLoader[UserId, Sequence[User] | None]:
+        """Load the users for whom users act as guardians."""
+        return _load_all(self._find_dependents)
+
+    @cached_property
     def led_slots(self) -> DataLoader[SlotId, bool | None]:
         """Load whether the viewer leads slots."""
         return _load_all(self._find_led)
@@ -150,7 +156,7 @@ class DataLoaders:
         """Load resources by name."""
         return _load_all(self._services.resources.find_all)
 
-    async def _find_booking(self, ref: BookingRef) -> tuple[Booking, SlotState] | None:
+    async def _find_booking(self, ref: BookingRef) -> tuple[Booking, SlotState, Caller] | None:
         if self._viewer is None:
             return None
         return await viewer_queries.find_booking(
@@ -160,8 +166,14 @@ class DataLoaders:
     async def _find_wished(self, campaign_ids: Sequence[CampaignId]) -> Mapping[CampaignId, bool]:
         if self._viewer is None:
             return {}
-        wished = await self._services.wishes.find_wished(campaign_ids, self._viewer.user_id)
+        dependents = await self.dependents.load(self._viewer.user_id)
+        family = [self._viewer.user_id, *(each.id for each in dependents or ())]
+        wished = await self._services.wishes.find_wished(campaign_ids, family)
         return dict.fromkeys(wished, True)
+
+    async def _find_dependents(self, user_ids: Sequence[UserId]) -> Mapping[UserId, Sequence[User]]:
+        found = await self._services.users.find_dependents(user_ids)
+        return {id_: [each for each in found if id_ in each.guardians] for id_ in user_ids}
 
     async def _find_led(self, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, bool]:
         if self._viewer is None:
@@ -169,10 +181,15 @@ class DataLoaders:
         viewer = await with_led_slots(self._services, self._viewer, slot_ids)
         return {slot_id: True for slot_id in slot_ids if slot_id in viewer.leads}
 
-    async def _find_waits_ended(self, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, datetime]:
-        if self._viewer is None:
-            return {}
-        return await self._services.ended_bookings.find_waits_ended(slot_ids, self._viewer.user_id)
+    async def _find_waits_ended(
+        self, waits: Sequence[tuple[UserId, SlotId]]
+    ) -> Mapping[tuple[UserId, SlotId], datetime]:
+        ended: dict[tuple[UserId, SlotId], datetime] = {}
+        for user_id in {user_id for user_id, _ in waits}:
+            slot_ids = [slot_id for of_user, slot_id in waits if of_user == user_id]
+            found = await self._services.ended_bookings.find_waits_ended(slot_ids, user_id)
+            ended |= {(user_id, slot_id): at for slot_id, at in found.items()}
+        return ended
 
     async def _list_sessions(self, user_id: UserId) -> Sequence[SessionInfo]:
         if self._viewer is None or self._viewer.user_id != user_id:

@@ -5,6 +5,7 @@ The types of the output are never created: their fields are the attributes of th
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import Enum
 from typing import Self
 
 import strawberry
@@ -50,8 +51,8 @@ class ProblemValue:
 class FieldProblem:
     field: str = strawberry.field(description="The name of the field.")
     message: str = strawberry.field(description="The problem as a sentence in English.")
-    code: ProblemCode = strawberry.field(
-        description="The problem, for programs and other languages."
+    code: Enum = strawberry.field(
+        description="The problem, for programs and other languages.", graphql_type=ProblemCode
     )
     values: list[ProblemValue] = strawberry.field(
         description="The values that the message contains."

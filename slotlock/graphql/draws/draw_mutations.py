@@ -7,13 +7,16 @@ from typing import Annotated, Any
 import strawberry
 from strawberry import argument, field
 
+from slotlock.domain.booking.booking_refusals import NotTeammate
 from slotlock.domain.draws import draw
 from slotlock.domain.draws.draw import MAX_WISHES, DrawNotFound, DrawSettings
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.dependents import MAX_DEPENDENTS
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id, register_type
 from slotlock.graphql.draws.draw_queries import CampaignIdArgument
 from slotlock.graphql.draws.draw_types import Draw, Wishes, WishesSaved
@@ -112,7 +115,7 @@ async def _change(info: Info, sent_id: str, change: Callable[..., Any], *more: o
 class DrawMutations:
     @SET_WISHES.mutation(
         "Rank the slots of a campaign that the caller wishes for. The list replaces the one of "
-        "before, alone or with a team; an empty one removes it. It counts when the wishes are "
+        "before, alone or with others; an empty one removes it. It counts when the wishes are "
         f"closed. Fails with `WrongDrawState` after that. At most {MAX_WISHES} slots."
     )
     async def set_wishes(
@@ -129,8 +132,18 @@ class DrawMutations:
                 "for the caller alone."
             ),
         ] = None,
+        user_ids: Annotated[
+            list[strawberry.ID] | None,
+            argument(
+                description="Dependents of the caller, also together with the caller, who get "
+                "places together or none. Not with a `teamId`. Others lead to `NotTeammate`."
+            ),
+        ] = None,
     ) -> object:
         caller, services = info.context.caller, info.context.services
+        if user_ids is not None and (team_id or not 1 <= len(user_ids) <= MAX_DEPENDENTS + 1):
+            message = f"`userIds` must have 1 to {MAX_DEPENDENTS + 1} items, without a `teamId`."
+            raise bad_input("userIds", message)
         parsed = ids.parse_campaign_id(campaign_id)
         if parsed is None or await campaigns.find(services, parsed, caller) is None:
             return refuse_id(DrawNotFound, campaign_id)
@@ -142,7 +155,11 @@ class DrawMutations:
         known = [each for each in slots if each is not None]
         if len(known) < len(slots):
             return SET_WISHES.present(_invalid("slotIds", ProblemCode.NOT_IN_CAMPAIGN), view)
-        outcome = await wishes.set_wishes(services, caller, parsed, known, team)
+        users = {sent_id: ids.parse_user_id(sent_id) for sent_id in user_ids or ()}
+        senders = [user_id for user_id in users.values() if user_id is not None]
+        if len(senders) < len(users):
+            return refuse_id(NotTeammate, next(each for each in users if not users[each]))
+        outcome = await wishes.set_wishes(services, caller, parsed, known, team, senders)
         return SET_WISHES.present(outcome, view)
 
     @CHANGE_DRAW.mutation(

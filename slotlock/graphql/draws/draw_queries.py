@@ -11,6 +11,7 @@ from slotlock.domain.draws import draw
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import ReadForArgument
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.draws.draw_types import (
@@ -60,10 +61,12 @@ def _to_capacities(inputs: list[WhatIfCapacity]) -> dict[SlotId, int]:
     return capacities
 
 
-async def _find_result(info: Info, campaign_id: str, user_id: UserId) -> DrawResult | None:
+async def _find_result(
+    info: Info, campaign_id: str, user_id: UserId, viewer: Caller | None = None
+) -> DrawResult | None:
     parsed = ids.parse_campaign_id(campaign_id)
     found = parsed and await draws.find_draw_result(info.context.services, user_id, parsed)
-    return DrawResult.from_domain(found) if found else None
+    return DrawResult.from_domain(found, viewer) if found else None
 
 
 async def _find_draw(info: Info, draw_id: str) -> draw.Draw | None:
@@ -102,12 +105,15 @@ class DrawQueries:
         return Draw(found) if found else None
 
     @field(description="The caller's wishes in a campaign, alone or with a team; null without any.")
-    async def my_wishes(self, info: Info, campaign_id: CampaignIdArgument) -> Wishes | None:
-        found_id = await _visible_campaign(info, campaign_id, info.context.caller)
+    async def my_wishes(
+        self, info: Info, campaign_id: CampaignIdArgument, user_id: ReadForArgument = None
+    ) -> Wishes | None:
+        caller = info.context.caller if user_id is None else await info.context.caller_for(user_id)
+        found_id = await _visible_campaign(info, campaign_id, caller)
         if found_id is None:
             return None
-        found = await wishes.my_wishes(info.context.services, info.context.caller, found_id)
-        return Wishes.of(found, salt=found.salt) if found else None
+        found = await wishes.my_wishes(info.context.services, caller, found_id)
+        return Wishes.of(found, caller, salt=found.salt) if found else None
 
     @field(
         description="The wishes of a user in each draw, the newest draw first, at most 100, for "
@@ -171,9 +177,10 @@ class DrawQueries:
         "banned when they were closed."
     )
     async def my_draw_result(
-        self, info: Info, campaign_id: CampaignIdArgument
+        self, info: Info, campaign_id: CampaignIdArgument, user_id: ReadForArgument = None
     ) -> DrawResult | None:
-        return await _find_result(info, campaign_id, info.context.caller.user_id)
+        caller = info.context.caller if user_id is None else await info.context.caller_for(user_id)
+        return await _find_result(info, campaign_id, caller.user_id, caller)
 
     @field(
         description="The same as `myDrawResult` about any user, for organizers who are asked why. "

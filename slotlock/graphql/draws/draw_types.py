@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Annotated, Any, Self, cast
 
 import strawberry
-from strawberry import Private, argument, field
+from strawberry import Parent, Private, argument, field
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.draws import closing, draw, drawing, measures
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders, DrawState, WishResult
@@ -54,38 +54,27 @@ class DrawAnnouncement:
 
 @strawberry.type(description="One step of a draw.")
 class DrawAct:
-    def __init__(self, act: draw.DrawAct) -> None:
-        self._act = act
-
-    at = attribute_field("_act.at", datetime, "When it happened.")
-    state = attribute_field("_act.state", DrawState, "The state that it led to.")
-    reason = attribute_field(
-        "_act.reason",
-        str | None,
-        "Why a draw was replaced, or opened after another one; null for other steps.",
+    at: datetime = field(description="When it happened.")
+    state: DrawState = field(description="The state that it led to.")
+    reason: str | None = field(
+        description="Why a draw was replaced, or opened after another one; null for other steps."
     )
-    wishes_until = attribute_field(
-        "_act.wishes_until",
-        datetime | None,
-        "Until when wishes are entered since then; null for steps that do not set it.",
+    wishes_until: datetime | None = field(
+        description="Until when wishes are entered since then; null for steps that do not set it."
     )
-    seed_source = attribute_field(
-        "_act.seed_source",
-        str | None,
-        "The source of the seed since then; null for a seed of the server.",
+    seed_source: str | None = field(
+        description="The source of the seed since then; null for a seed of the server."
     )
-    seed_at = attribute_field(
-        "_act.seed_at", datetime | None, "When that source is public; null without one."
-    )
+    seed_at: datetime | None = field(description="When that source is public; null without one.")
 
     @field(
         description="The organizer who did it. Null for members, and if the time closed the wishes."
     )
-    async def by(self, info: Info) -> User | None:
-        by, viewer = self._act.by, info.context.viewer
-        if by is None or viewer is None or not viewer.is_organizer:
+    async def by(found: Parent[draw.DrawAct], info: Info) -> User | None:
+        viewer = info.context.viewer
+        if found.by is None or viewer is None or not viewer.is_organizer:
             return None
-        return await load_referenced_user(info, by)
+        return await load_referenced_user(info, found.by)
 
 
 @strawberry.type(
@@ -185,11 +174,11 @@ class Draw:
         viewer = info.context.viewer
         return self._draw.shown_problem if viewer and viewer.is_organizer else None
 
-    @field(
-        description="The steps of the draw and the changes of its settings, the first one first."
+    acts = attribute_field(
+        "_draw.acts",
+        list[DrawAct],
+        "The steps of the draw and the changes of its settings, the first one first.",
     )
-    def acts(self) -> list[DrawAct]:
-        return [DrawAct(act) for act in self._draw.acts]
 
     @field(
         description="The draw before this one, which was replaced or published, and whose record "
@@ -230,16 +219,16 @@ class Draw:
 
 @strawberry.type(description="A slot that somebody wishes for.")
 class WishedSlot:
-    slot_id: strawberry.ID = field(description="The id of the slot.")
     own_id: Private[SlotId]
+    viewer: Private[Caller | None] = None
+
+    @field(description="The id of the slot.")
+    def slot_id(self) -> strawberry.ID:
+        return slot_global_id(self.own_id)
 
     @field(description="The slot; null if it is hidden now.")
     async def slot(self, info: Info) -> Slot | None:
-        return await load_slot(info, self.own_id)
-
-    @classmethod
-    def from_domain(cls, slot_id: SlotId) -> Self:
-        return cls(slot_id=slot_global_id(slot_id), own_id=slot_id)
+        return await load_slot(info, self.own_id, self.viewer)
 
 
 @strawberry.type
@@ -251,10 +240,10 @@ class _RankedWishes:
     changed_at: datetime = field(description="When they were changed last.")
 
     @classmethod
-    def of(cls, own: closing.Wishes, **more: Any) -> Self:
-        """Return these wishes."""
+    def of(cls, own: closing.Wishes, viewer: Caller | None = None, **more: Any) -> Self:
+        """Return these wishes, as the caller reads them or as this viewer does."""
         return cls(
-            ranked=[WishedSlot.from_domain(slot_id) for slot_id in own.slot_ids],
+            ranked=[WishedSlot(own_id=slot_id, viewer=viewer) for slot_id in own.slot_ids],
             user_ids=[user_global_id(user_id) for user_id in own.user_ids],
             changed_at=own.at,
             **more,
@@ -287,13 +276,8 @@ class SlotDemand(WishedSlot):
     @classmethod
     def of(cls, demand: wish_repository.SlotDemand) -> Self:
         """Return the demand for a slot."""
-        id_ = slot_global_id(demand.slot_id)
-        return cls(
-            slot_id=id_,
-            own_id=demand.slot_id,
-            wishes=demand.wishes,
-            first_wishes=demand.first_wishes,
-        )
+        wishes, first_wishes = demand.wishes, demand.first_wishes
+        return cls(own_id=demand.slot_id, wishes=wishes, first_wishes=first_wishes)
 
 
 @strawberry.type(description="What became of a wish, and why.")
@@ -317,13 +301,18 @@ class WishOutcome(WishedSlot):
         "`choiceGroup`. Null for the limit of the campaign, and if the slot is hidden now."
     )
     async def conflict(self, info: Info) -> Slot | None:
-        return await load_slot(info, self.conflict_id) if self.conflict_id else None
+        return await load_slot(info, self.conflict_id, self.viewer) if self.conflict_id else None
 
     @classmethod
-    def of(cls, rank: int, outcome: drawing.WishOutcome, not_booked: str | None) -> Self:
+    def of(
+        cls,
+        rank: int,
+        outcome: drawing.WishOutcome,
+        not_booked: str | None,
+        viewer: Caller | None,
+    ) -> Self:
         """Return the outcome of the wish with this rank."""
         return cls(
-            slot_id=slot_global_id(outcome.slot_id),
             own_id=outcome.slot_id,
             rank=rank,
             result=outcome.result,
@@ -332,6 +321,7 @@ class WishOutcome(WishedSlot):
             group=outcome.group,
             not_booked=not_booked,
             conflict_id=outcome.conflict,
+            viewer=viewer,
         )
 
 
@@ -360,12 +350,13 @@ class DrawResult:
     )
 
     @classmethod
-    def from_domain(cls, own: OwnResult) -> Self:
+    def from_domain(cls, own: OwnResult, viewer: Caller | None = None) -> Self:
+        """Return the result, as the caller reads it or as this viewer does."""
         ranks = {slot_id: rank for rank, slot_id in enumerate(own.wishes, start=1)}
 
         def show(outcomes: Iterable[drawing.WishOutcome]) -> list[WishOutcome]:
             return [
-                WishOutcome.of(ranks[each.slot_id], each, own.not_booked.get(each.slot_id))
+                WishOutcome.of(ranks[each.slot_id], each, own.not_booked.get(each.slot_id), viewer)
                 for each in outcomes
             ]
 

@@ -10,7 +10,7 @@ from strawberry import argument, field
 from slotlock.domain.booking.booking import BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.shared.pagination import TimeFilter, TimeOrder, TimePage
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.accounts.sessions import OpenSession
 from slotlock.graphql.booking.tickets import load_ticket
 from slotlock.graphql.campaigns.campaign_queries import load_campaign
@@ -35,6 +35,7 @@ from slotlock.graphql.teams.team_queries import Team
 from slotlock.graphql.users.user_queries import User, load_user
 from slotlock.services import teams
 from slotlock.services.booking import waitlist
+from slotlock.services.booking.permissions import with_dependents
 from slotlock.services.slots import viewer_queries
 
 IdArgument = Annotated[strawberry.ID, argument(description="The id of any object.")]
@@ -112,7 +113,7 @@ async def _load_series(info: Info, series_id: SeriesId) -> SlotSeries | None:
     loaders = info.context.loaders
     first_slot = TimePage(TimeFilter(), TimeOrder.START_ASC, 1, None, loaders.now)
     page = await loaders.series_pages.load(
-        SeriesPage(series_id, first_slot, select_parts(frozenset()))
+        SeriesPage(series_id, first_slot, select_parts(frozenset()), info.context.viewer)
     )
     return SlotSeries(series_id) if page.items else None
 
@@ -120,16 +121,30 @@ async def _load_series(info: Info, series_id: SeriesId) -> SlotSeries | None:
 async def _load_waitlist_entry(
     info: Info, slot_id: SlotId, entry_id: WaitlistEntryId
 ) -> WaitlistEntry | None:
-    caller = info.context.caller
+    caller, services = info.context.caller, info.context.services
+    if own := await _load_own_entry(info, slot_id, entry_id, caller):
+        return own
+    guardian = caller if caller.is_organizer else await with_dependents(services, caller)
+    if not (caller.is_organizer or guardian.acts_for):
+        return None
+    found = await waitlist.find_entry(services, slot_id, entry_id)
+    if found is None or caller.is_organizer:
+        return WaitlistEntry(found[0], Slot(found[1], caller)) if found else None
+    user_id = found[0].user_id
+    if user_id not in guardian.acts_for:
+        return None
+    return await _load_own_entry(info, slot_id, entry_id, caller.as_dependent(user_id))
+
+
+async def _load_own_entry(
+    info: Info, slot_id: SlotId, entry_id: WaitlistEntryId, caller: Caller
+) -> WaitlistEntry | None:
     selection = replace(slot_selection(info), my_waitlist_entry=True)
     slot = await viewer_queries.find_slot(info.context.services, slot_id, caller, selection)
     own_entry = slot.waitlist_entry_of(caller.user_id) if slot else None
-    if slot is not None and own_entry is not None and own_entry.id == entry_id:
-        return WaitlistEntry(own_entry, Slot(slot, caller))
-    if not caller.is_organizer:
+    if slot is None or own_entry is None or own_entry.id != entry_id:
         return None
-    found = await waitlist.find_entry(info.context.services, slot_id, entry_id)
-    return WaitlistEntry(found[0], Slot(found[1], caller)) if found else None
+    return WaitlistEntry(own_entry, Slot(slot, caller))
 
 
 async def _load_account(info: Info, user_id: UserId) -> User | None:

@@ -15,6 +15,7 @@ from slotlock.graphql.campaigns.campaign_changes import (
 )
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import ReadForArgument
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.node import names_below
 from slotlock.graphql.reports.campaign_report_queries import require_campaign_id
@@ -98,36 +99,46 @@ class Subscription:
         description="Changes to the caller's bookings, by default only those that the caller did "
         "not make: bookings and offers from the waiting list, expired holds, and changes by other "
         "users. Also a new time or place of a booked slot, and waiting list entries that ended "
-        "without a place."
+        "without a place. With a `userId`, it ends when the caller is no guardian any more."
     )
     async def my_bookings(
-        self, info: Info, include_own: IncludeOwnArgument = False
+        self,
+        info: Info,
+        include_own: IncludeOwnArgument = False,
+        user_id: ReadForArgument = None,
     ) -> AsyncGenerator[BookingEvent, None]:
         context = info.context
-        caller = context.caller
+        caller = context.caller if user_id is None else await context.caller_for(user_id)
         async with (
             context.services.booking_events.subscribe(
-                caller.user_id, include_own=include_own
+                caller.user_id, include_own=include_own, reader_id=caller.actor_id
             ) as subscription,
             aclosing(subscription.events()) as events,
         ):
             async for event in events:
+                if await context.has_lost(caller):
+                    return
                 yield BookingEvent.from_domain(event, caller)
 
     @strawberry.subscription(
         description="The caller's positions on waiting lists: first the current position in each "
         "slot that the caller waits for, then every new one, also after joining another list. A "
-        "slow client receives the latest position of each."
+        "slow client receives the latest position of each. With a `userId`, it ends when the "
+        "caller is no guardian any more."
     )
-    async def my_waitlist_entries(self, info: Info) -> AsyncGenerator[WaitlistEntryEvent, None]:
+    async def my_waitlist_entries(
+        self, info: Info, user_id: ReadForArgument = None
+    ) -> AsyncGenerator[WaitlistEntryEvent, None]:
         context = info.context
-        user_id = context.caller.user_id
+        caller = context.caller if user_id is None else await context.caller_for(user_id)
         async with (
-            context.services.waitlist_positions.subscribe(user_id) as subscription,
+            context.services.waitlist_positions.subscribe(caller.user_id) as subscription,
             aclosing(subscription.positions()) as positions,
         ):
             async for position in positions:
-                yield WaitlistEntryEvent.from_domain(position)
+                if await context.has_lost(caller):
+                    return
+                yield WaitlistEntryEvent.from_domain(position, caller)
 
     @strawberry.subscription(
         description="The progress of a ticket: its current state, every new position in the queue, "

@@ -117,17 +117,19 @@ class WaitlistEntryEvent:
         "is no longer on the list."
     )
     waiting_slot_id: strawberry.Private[SlotId]
+    viewer: strawberry.Private[Caller]
 
     @field(description="The slot as it is now.")
     async def slot(self, info: Info) -> Slot | None:
-        return await load_slot(info, self.waiting_slot_id)
+        return await load_slot(info, self.waiting_slot_id, self.viewer)
 
     @classmethod
-    def from_domain(cls, event: WaitlistPosition) -> Self:
+    def from_domain(cls, event: WaitlistPosition, viewer: Caller) -> Self:
         return cls(
             slot_id=slot_global_id(event.slot_id),
             position=event.position,
             waiting_slot_id=event.slot_id,
+            viewer=viewer,
         )
 
 

@@ -8,7 +8,7 @@ from strawberry import argument, field
 
 from slotlock.domain.schedule import meetings
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.arguments import require_valid_period
+from slotlock.graphql.core.arguments import ReadForArgument, require_valid_period
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.slots.facts import slot_selection
 from slotlock.graphql.slots.slot_types import Booking, Slot, WaitlistEntry
@@ -52,8 +52,10 @@ class MyMeetingQueries:
         description="The meetings of the caller's bookings and waiting list entries in a period, "
         "by start: what a timetable shows. At most 500."
     )
-    async def my_meetings(self, info: Info, from_: From, until: Until) -> list[MyMeeting]:
-        caller = info.context.caller
+    async def my_meetings(
+        self, info: Info, from_: From, until: Until, user_id: ReadForArgument = None
+    ) -> list[MyMeeting]:
+        caller = info.context.caller if user_id is None else await info.context.caller_for(user_id)
         require_valid_period("from", from_, "until", until)
         if until - from_ > MAX_PERIOD:
             raise bad_input("until", f"The period has at most {MAX_PERIOD.days} days.")

@@ -14,6 +14,7 @@ from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import ReadForArgument
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
     After,
@@ -117,8 +118,10 @@ class SlotQueries:
         order_by: OrderByTime = TimeOrder.UPCOMING_FIRST,
         first: First = DEFAULT_FIRST,
         after: After = None,
+        user_id: ReadForArgument = None,
     ) -> BookingConnection:
-        caller, services = info.context.caller, info.context.services
+        caller = info.context.caller if user_id is None else await info.context.caller_for(user_id)
+        services = info.context.services
         page, cursors = MY_BOOKINGS.page(filter, order_by, first, after, services.now())
         found = await viewer_queries.list_bookings(services, caller, page, slot_selection(info))
         return BookingConnection.of_page(
@@ -137,8 +140,10 @@ class SlotQueries:
         order_by: OrderByTime = TimeOrder.UPCOMING_FIRST,
         first: First = DEFAULT_FIRST,
         after: After = None,
+        user_id: ReadForArgument = None,
     ) -> WaitlistEntryConnection:
-        caller, services = info.context.caller, info.context.services
+        caller = info.context.caller if user_id is None else await info.context.caller_for(user_id)
+        services = info.context.services
         page, cursors = MY_WAITLIST_ENTRIES.page(filter, order_by, first, after, services.now())
         selection = slot_selection(info)
         found = await viewer_queries.list_waitlist_entries(services, caller, page, selection)
@@ -155,9 +160,13 @@ class SlotQueries:
         "first."
     )
     async def my_ended_bookings(
-        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+        self,
+        info: Info,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+        user_id: ReadForArgument = None,
     ) -> BookingConnection:
-        caller = info.context.caller
+        caller = info.context.caller if user_id is None else await info.context.caller_for(user_id)
         page, slots = await viewer_queries.list_ended_bookings(
             info.context.services,
             caller,

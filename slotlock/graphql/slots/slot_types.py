@@ -1,6 +1,7 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Self
@@ -50,6 +51,7 @@ from slotlock.graphql.slots.facts import (
 from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.services.booking.eligibility import Eligibility, check_eligibility
 from slotlock.services.slots import viewer_queries
+from slotlock.services.slots.family_places import FamilyPlace, find_family_places
 
 
 def position_by_start(found: ReadableSlot) -> Position:
@@ -95,7 +97,10 @@ def _shown_field(attribute: Attribute) -> object:
     return property_field(description=f"{attribute.shown} {only}")(read)
 
 
-@strawberry.type(description="The booking of one place in a slot by or for one user.")
+@strawberry.type(
+    description="The booking of one place in a slot by or for one user. Guardians see of it what "
+    "the user sees."
+)
 class Booking(Node):
     def __init__(self, booking: booking.Booking, slot: "Slot", viewer: Caller | None) -> None:
         self.id = booking_global_id(booking.slot_id, booking.id)
@@ -232,7 +237,7 @@ class Booking(Node):
     )
     def calendar_url(self, info: Info) -> str | None:
         booking, viewer = self._booking, self._viewer
-        if viewer is None or viewer.user_id != booking.user_id:
+        if viewer is None or not _is_own(booking.user_id, viewer):
             return None
         code = booking_code(info.context.auth.tokens, booking.slot_id, booking.id, CALENDAR)
         return info.context.to_url(f"/calendars/private/bookings/{code}.ics")
@@ -264,7 +269,7 @@ class Booking(Node):
         booking, viewer = self._booking, self._viewer
         if viewer is None or booking.status is not BookingStatus.CONFIRMED:
             return None
-        if not booking.is_led_by(viewer) and viewer.user_id != booking.user_id:
+        if not booking.is_led_by(viewer) and not _is_own(booking.user_id, viewer):
             return None
         return booking_code(info.context.auth.tokens, booking.slot_id, booking.id)
 
@@ -276,6 +281,11 @@ class Booking(Node):
     def _shows_attendance(self) -> bool:
         viewer = self._viewer
         return self._shows_history or (viewer is not None and self._booking.is_led_by(viewer))
+
+
+def _is_own(user_id: UserId, viewer: Caller) -> bool:
+    """Return whether a place of this user is the viewer's own, or that of a dependent."""
+    return viewer.user_id == user_id or user_id in viewer.acts_for
 
 
 async def _load_placed_user(
@@ -315,14 +325,17 @@ class WaitlistEntry(Node):
         return await _load_placed_user(info, self._entry, self._slot._viewer)
 
     @field(
-        description="The organizer who put the user on the waiting list; null if the user joined. "
-        "Only the user and organizers see them; null for others."
+        description="The guardian or organizer who put the user on the waiting list; null if the "
+        "user joined. Only the user, their guardians and organizers see them; null for others."
     )
     async def waitlisted_by(self, info: Info) -> User | None:
-        organizer_id, viewer = self._entry.waitlisted_by, self._slot._viewer
-        if viewer is None or not (viewer.is_organizer or viewer.user_id == self._entry.user_id):
+        actor_id, viewer = self._entry.waitlisted_by, self._slot._viewer
+        if viewer is None:
             return None
-        return await load_referenced_user(info, organizer_id) if organizer_id else None
+        concerned = (viewer.user_id, *viewer.acts_for)
+        if not (viewer.is_organizer or self._entry.user_id in concerned):
+            return None
+        return await load_referenced_user(info, actor_id) if actor_id else None
 
     @field(
         description="The position on the waiting list, starting at 1; null if the user no longer "
@@ -389,7 +402,8 @@ class Slot(SlotFacts):
             return False
         if self._state.booking_of(viewer.user_id):
             return True
-        return await info.context.loaders.waits_ended.load(self._slot.id) == cancellation.at
+        wait = viewer.user_id, self._slot.id
+        return await info.context.loaders.waits_ended.load(wait) == cancellation.at
 
     @field(
         description="Whether the caller leads the slot, as the `leader` of one of its resources: "
@@ -397,12 +411,14 @@ class Slot(SlotFacts):
         "are not published have no leader."
     )
     async def is_led_by_me(self, info: Info) -> bool:
+        if self._viewer is None or self._viewer.actor_id is not None:
+            return False
         return bool(await info.context.loaders.led_slots.load(self._slot.id))
 
     @property_field(description="The series that the slot belongs to.")
     def series(self) -> "SlotSeries | None":
         series_id = self._slot.series_id
-        return SlotSeries(series_id) if series_id else None
+        return SlotSeries(series_id, self._viewer) if series_id else None
 
     waitlist_length = attribute_field(
         "_state.waitlist_length", int, "How many users are on the waiting list."
@@ -429,6 +445,26 @@ class Slot(SlotFacts):
         if viewer is None:
             return None
         return await check_eligibility(info.context.services, viewer, self._slot.id)
+
+    @field(
+        graphql_type=list[
+            Annotated[
+                "FamilyPlace",
+                strawberry.lazy("slotlock.graphql.booking.family_places"),
+            ]
+        ],
+        description="What the caller and each of their dependents, by name, have of the slot; "
+        "empty for an anonymous client.",
+    )
+    async def family_places(self, info: Info) -> list[FamilyPlace]:
+        caller, loaders = info.context.viewer, info.context.loaders
+        if caller is None:
+            return []
+        selection = replace(slot_selection(info), my_booking=True, my_waitlist_entry=True)
+        dependents = await loaders.dependents.load(caller.user_id) or ()
+        return await find_family_places(
+            info.context.services, caller, dependents, self._slot.id, selection
+        )
 
     @field(
         description="A text in Markdown, as the organizer entered it; null without a description. "
@@ -471,9 +507,10 @@ SlotConnection = Connection[Slot]
     "change on its own."
 )
 class SlotSeries(Node):
-    def __init__(self, series_id: SeriesId) -> None:
+    def __init__(self, series_id: SeriesId, viewer: Caller | None = None) -> None:
         self.id = series_global_id(series_id)
         self._series_id = series_id
+        self._viewer = viewer
 
     @field(
         description="The slots of the series, by default all by start: published and cancelled "
@@ -487,14 +524,14 @@ class SlotSeries(Node):
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> SlotConnection:
-        loaders = info.context.loaders
+        loaders, viewer = info.context.loaders, self._viewer or info.context.viewer
         page, cursors = SERIES_SLOTS.page(filter, order_by, first, after, loaders.now)
         found = await loaders.series_pages.load(
-            SeriesPage(self._series_id, page, slot_selection(info))
+            SeriesPage(self._series_id, page, slot_selection(info), viewer)
         )
         return SlotConnection.of_page(
             found,
-            lambda slot: Slot(slot, info.context.viewer),
+            lambda slot: Slot(slot, viewer),
             cursors,
             after,
             partial(loaders.series_counts.load, (self._series_id, page.wanted, page.as_of)),
@@ -508,19 +545,19 @@ def _visible_booker_id(state: ReadableSlot, viewer: Caller | None) -> UserId | N
     return booker_id if viewer.is_organizer or viewer.user_id == booker_id else None
 
 
-async def load_slot(info: Info, slot_id: SlotId) -> Slot | None:
-    """Load a slot if the viewer may see it."""
+async def load_slot(info: Info, slot_id: SlotId, viewer: Caller | None = None) -> Slot | None:
+    """Load a slot if the viewer, by default the caller, may see it."""
     context = info.context
-    viewer = context.viewer
+    viewer = viewer or context.viewer
     found = await viewer_queries.find_slot(context.services, slot_id, viewer, slot_selection(info))
     return Slot(found, viewer) if found else None
 
 
 async def load_booking(info: Info, ref: BookingRef) -> Booking | None:
     """Load a booking that the caller manages. Errors: UNAUTHENTICATED."""
-    caller = info.context.caller
-    found = await info.context.loaders.bookings.load(ref)
+    context = info.context
+    found = await context.loaders.bookings.load(ref) if context.caller else None
     if found is None:
         return None
-    own_or_any, slot = found
-    return Booking.from_domain(own_or_any, Slot(slot, caller), caller)
+    own_or_any, slot, reader = found
+    return Booking.from_domain(own_or_any, Slot(slot, reader), reader)

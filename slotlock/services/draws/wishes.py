@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Sequence
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import NotTeammate
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.closing import Wishes
@@ -23,6 +24,7 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
 from slotlock.infrastructure.request_deadline import allow_wait
+from slotlock.services.booking.permissions import with_dependents
 from slotlock.services.container import Services
 
 SALT_BYTES = 16
@@ -37,7 +39,7 @@ class WishesSaved:
     wishes: Wishes | None
 
 
-SetWishesOutcome = WishesSaved | DrawNotFound | WrongDrawState | InvalidInput
+SetWishesOutcome = WishesSaved | DrawNotFound | WrongDrawState | NotTeammate | InvalidInput
 
 
 async def set_wishes(
@@ -46,10 +48,13 @@ async def set_wishes(
     campaign_id: CampaignId,
     slot_ids: Sequence[SlotId],
     team_id: TeamId | None = None,
+    user_ids: Sequence[UserId] = (),
 ) -> SetWishesOutcome:
-    """Replace the ranked wishes of the caller, or of the team with the caller in it.
+    """Replace the ranked wishes of the caller, of the team with the caller in it, or of users.
 
-    What the caller wished for before ends, alone or with a team. No slots remove the wishes.
+    These are the caller's dependents, also together with the caller, and get places together or
+    none. What they wished for before ends, alone or with others; of a team, that of the caller.
+    No slots remove the wishes.
     """
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not draw.is_active:
@@ -59,27 +64,30 @@ async def set_wishes(
         return WrongDrawState(draw.state)
     if problem := await _slots_problem(services, campaign_id, slot_ids):
         return InvalidInput((FieldProblem("slotIds", problem),))
-    users = await _users(services, caller, team_id)
+    senders = user_ids or (caller.user_id,)
+    if stranger := await _find_stranger(services, caller, senders):
+        return NotTeammate(stranger)
+    users = await _members(services, caller, team_id) if team_id else senders
     if users is None:
         return InvalidInput((FieldProblem("teamId", ProblemCode.NOT_IN_TEAM.problem()),))
-    wishes = Wishes(users, tuple(slot_ids), _new_salt(), caller.user_id, now)
+    wishes = Wishes(tuple(users), tuple(slot_ids), _new_salt(), caller.user_id, now)
     if not slot_ids:
-        await services.wishes.delete(draw.id, caller.user_id)
-    elif not await services.wishes.save(draw, wishes):
+        await services.wishes.delete(draw.id, senders)
+    elif not await services.wishes.save(draw, wishes, senders):
         problem = ProblemCode.WISHES_ELSEWHERE.problem()
         return InvalidInput((FieldProblem("teamId", problem),))
     # A closing that began after this read finds the wishes. One that began before may have not.
     after = await services.draws.find(draw.id)
     is_open = after is not None and after.state is DrawState.COLLECTING
-    if not is_open and not await _are_counted(services, draw.id, caller, tuple(slot_ids)):
+    if not is_open and not await _are_counted(services, draw.id, senders[0], tuple(slot_ids)):
         return WrongDrawState(DrawState.CLOSED)
-    return WishesSaved(await services.wishes.find(draw.id, caller.user_id))
+    return WishesSaved(await services.wishes.find(draw.id, senders[0]))
 
 
 async def _are_counted(
-    services: Services, draw_id: DrawId, caller: Caller, slot_ids: tuple[SlotId, ...]
+    services: Services, draw_id: DrawId, user_id: UserId, slot_ids: tuple[SlotId, ...]
 ) -> bool:
-    """Wait for the root of a closed draw, and return whether these are the caller's wishes in it.
+    """Wait for the root of a closed draw, and return whether these are a user's wishes in it.
 
     Raises:
         CommitUnknownError: it takes too long.
@@ -88,7 +96,7 @@ async def _are_counted(
     for _ in range(round(ROOT_WAIT_S / ROOT_INTERVAL_S)):
         draw = await services.draws.find(draw_id)
         if draw is None or draw.root is not None:
-            own = await services.draws.find_result(draw, caller.user_id) if draw else None
+            own = await services.draws.find_result(draw, user_id) if draw else None
             return (own.wishes if own else ()) == slot_ids
         await asyncio.sleep(ROOT_INTERVAL_S)
     raise CommitUnknownError("the wishes are still being closed")
@@ -129,11 +137,18 @@ async def _slots_problem(
     return None if set(found) == set(slot_ids) else ProblemCode.NOT_IN_CAMPAIGN.problem()
 
 
-async def _users(
-    services: Services, caller: Caller, team_id: TeamId | None
+async def _find_stranger(
+    services: Services, caller: Caller, user_ids: Sequence[UserId]
+) -> UserId | None:
+    """Return the first user who is neither the caller nor a dependent; None if there is none."""
+    others = [user_id for user_id in user_ids if user_id != caller.user_id]
+    acts_for = (await with_dependents(services, caller)).acts_for if others else ()
+    return next((user_id for user_id in others if user_id not in acts_for), None)
+
+
+async def _members(
+    services: Services, caller: Caller, team_id: TeamId
 ) -> tuple[UserId, ...] | None:
-    if team_id is None:
-        return (caller.user_id,)
     team = await services.teams.find(team_id)
     if team is None or not team.has_member(caller.user_id):
         return None

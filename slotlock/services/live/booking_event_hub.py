@@ -97,10 +97,11 @@ class BookingEventHub:
 
     @contextlib.asynccontextmanager
     async def subscribe(
-        self, user_id: UserId, *, include_own: bool = False
+        self, user_id: UserId, *, include_own: bool = False, reader_id: UserId | None = None
     ) -> AsyncIterator[BookingEventSubscription]:
-        """Subscribe to the events of a user from now on; if wanted, with what the user does."""
-        subscription = BookingEventSubscription(user_id, include_own=include_own)
+        """Subscribe to the events of a user from now on; if wanted, with what the reader does."""
+        own_id = None if include_own else reader_id or user_id
+        subscription = BookingEventSubscription(user_id, own_id)
         watching = self._change_feed.watching() if self._change_feed else contextlib.nullcontext()
         self._subscriptions.setdefault(user_id, set()).add(subscription)
         try:

@@ -72,12 +72,12 @@ class _SeenBooking:
 class BookingEventSubscription:
     """The events of one user for one reader. Events are published once it is active.
 
-    Only with `include_own` are there events of what the user did, on this device or another one.
+    There are no events of what the reader with `own_id` did, on this device or another one.
     """
 
-    def __init__(self, user_id: UserId, *, include_own: bool = False) -> None:
+    def __init__(self, user_id: UserId, own_id: UserId | None) -> None:
         self.user_id = user_id
-        self._include_own = include_own
+        self._own_id = own_id
         self.is_active = False
         self._seen_bookings: dict[BookingId, _SeenBooking] = {}
         # By the ids that their bookings would have.
@@ -142,7 +142,7 @@ class BookingEventSubscription:
         if not self.is_active:
             return
         for entry in entries:
-            if self._include_own or entry.by != self.user_id:
+            if self._own_id is None or entry.by != self._own_id:
                 self._pending.append(LiveBookingEvent(entry, booking, slot, edits))
                 self._updated.set()
 

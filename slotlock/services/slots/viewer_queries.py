@@ -24,6 +24,7 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots.reads.selected_slots import SlotReadRequest
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.booking.eligibility import check_eligibility
+from slotlock.services.booking.permissions import with_dependents
 from slotlock.services.container import Services
 
 EVERYTHING = SlotSelection()
@@ -275,10 +276,28 @@ async def count_roster(services: Services, slot_id: SlotId) -> int | None:
 
 async def find_booking(
     services: Services, slot_id: SlotId, booking_id: BookingId, viewer: Caller
+) -> tuple[Booking, SlotState, Caller] | None:
+    """Return a live or ended booking with its slot, for those who manage it, and who reads it.
+
+    Guardians read it as their dependent.
+    """
+    found = await _find_managed(services, slot_id, booking_id, viewer)
+    if viewer.is_organizer or (found is not None and found[0].user_id == viewer.user_id):
+        return (*found, viewer) if found else None
+    guardian = await with_dependents(services, viewer)
+    if guardian.acts_for and found is None:
+        found = await _find_managed(services, slot_id, booking_id, guardian)
+    if found is None:
+        return None
+    user_id = found[0].user_id
+    return (*found, viewer.as_dependent(user_id) if user_id in guardian.acts_for else viewer)
+
+
+async def _find_managed(
+    services: Services, slot_id: SlotId, booking_id: BookingId, viewer: Caller
 ) -> tuple[Booking, SlotState] | None:
-    """Return a live or ended booking with its slot, for those who manage it."""
-    now = services.now()
-    slot = await services.slots.find(SlotQuery(slot_id, now, [viewer.user_id], [booking_id]))
+    now, users = services.now(), [viewer.user_id, *viewer.acts_for]
+    slot = await services.slots.find(SlotQuery(slot_id, now, users, [booking_id]))
     if slot is None:
         return None
     slot = as_of(slot, now)

@@ -15,7 +15,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from slotlock.api.exports import export_builder
-from slotlock.api.exports.export_builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
+from slotlock.api.exports.export_builder import (
+    ExportBuilder,
+    ExportBusy,
+    ExportFailed,
+    ExportFile,
+    ExportJob,
+)
 from slotlock.api.exports.export_endpoint import _cancel_on_disconnect
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.services.container import utc_now
@@ -172,17 +178,15 @@ async def test_a_server_that_is_killed_ends_its_exports(
 async def test_exports_are_built_one_at_a_time_and_wait_for_a_limited_time(
     mongo_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exports = ExportBuilder(mongo_url, utc_now)
-    outcomes = await asyncio.gather(*(exports.build("slot", UNKNOWN_ID, "csv") for _ in range(2)))
+    exports, job = ExportBuilder(mongo_url), ExportJob("slot", UNKNOWN_ID, "csv", utc_now())
+    outcomes = await asyncio.gather(*(exports.build(job) for _ in range(2)))
     for outcome in outcomes:
         assert isinstance(outcome, ExportFile)
         outcome.file.close()
     monkeypatch.setattr(export_builder, "WAIT_TIMEOUT_S", 0.0)
-    first = asyncio.create_task(exports.build("slot", UNKNOWN_ID, "csv"))
+    first = asyncio.create_task(exports.build(job))
     await asyncio.sleep(0)
-    assert await exports.build("slot", UNKNOWN_ID, "csv") == ExportBusy(
-        export_builder.RETRY_AFTER_S
-    )
+    assert await exports.build(job) == ExportBusy(export_builder.RETRY_AFTER_S)
     outcome = await first
     assert isinstance(outcome, ExportFile)
     outcome.file.close()
@@ -190,7 +194,8 @@ async def test_exports_are_built_one_at_a_time_and_wait_for_a_limited_time(
 
 async def test_an_unavailable_mongodb_fails_an_export() -> None:
     url = f"mongodb://127.0.0.1:{free_port()}/own?replicaSet=rs0&directConnection=true"
-    assert await ExportBuilder(url, utc_now).build("campaign", UNKNOWN_ID, "xlsx") == ExportFailed()
+    job = ExportJob("campaign", UNKNOWN_ID, "xlsx", utc_now())
+    assert await ExportBuilder(url).build(job) == ExportFailed()
 
 
 @pytest.mark.parametrize("slot_count", [1_000, 1_001])
@@ -208,8 +213,8 @@ async def test_up_to_a_thousand_slots_have_a_sheet_each_and_more_share_one(
     )
     monkeypatch.setattr(export_builder, "COMMAND", (sys.executable, "-c", run_with_few_files))
     campaign_id = await create_large_campaign(app, organizer, slot_count, 1)
-    exports = ExportBuilder(app.environment["SLOTLOCK_MONGO_URL"], utc_now)
-    outcome = await exports.build("campaign", campaign_id[-24:], "xlsx")
+    exports = ExportBuilder(app.environment["SLOTLOCK_MONGO_URL"])
+    outcome = await exports.build(ExportJob("campaign", campaign_id[-24:], "xlsx", utc_now()))
     assert isinstance(outcome, ExportFile)
     with outcome.file:
         book = load_workbook_bytes(outcome.file.read())

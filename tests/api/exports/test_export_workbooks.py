@@ -37,7 +37,7 @@ TITLES = ["Course", "Start (local)", "End (local)", "Time zone", "Where", "Name"
           "Booked at (local)", "Booked by",
           "Waiting since (local)", "Overridden limits", "Attendance",
           "Checked in at (local)", "Rooms and devices", "Meetings", "Number",
-          "Periods"]  # fmt: skip
+          "Periods", "Booked as", "Parents or guardians"]  # fmt: skip
 
 
 async def download_workbook(organizer: BookingClient, path: str) -> Any:
@@ -70,12 +70,12 @@ async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cel
     assert [cell.value for cell in sheet[1]] == TITLES
     assert all(cell.font.bold for cell in sheet[1])
     assert sheet.freeze_panes == "A2"
-    assert sheet.auto_filter.ref == "A1:T3"
+    assert sheet.auto_filter.ref == "A1:V3"
     row = sheet[2]
-    types = [*"sdd", *"ssssss", *"dd", *"nnn", "s", *"nnnnn"]
+    types = [*"sdd", *"ssssss", *"dd", *"nnn", "s", *"nnnnnnn"]
     assert [cell.data_type for cell in row] == types
     # Ada made the hold herself, did not wait and overrode no limit.
-    assert [cell.value for cell in row[11:]] == [None, None, None, "NOT_RECORDED", *[None] * 5]
+    assert [cell.value for cell in row[11:]] == [None, None, None, "NOT_RECORDED", *[None] * 7]
     assert row[1].number_format == "yyyy-mm-dd hh:mm:ss"
     held_until = datetime.fromisoformat(hold["heldUntil"]).astimezone(BERLIN).replace(tzinfo=None)
     assert abs(row[9].value - held_until) < timedelta(seconds=1)

@@ -14,9 +14,10 @@ from slotlock.api.exports.columns import ALL_COLUMNS, STATUS, WAITING_COLUMNS
 from slotlock.api.exports.csv_file import FILE
 from slotlock.api.exports.table_texts import TEXTS, shown_cells
 from slotlock.api.exports.workbook import SUMMARY_SHEET
-from slotlock.domain.booking.booking import Attendance, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import Attendance, BookingLimit, BookingStatus, MadeAs
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.schedule.schedule_texts import format_short_time
 from tests.support.apps.processes import Pair
 from tests.support.clients.attendance import UNDO_CHECK_IN, booked_course, check_in
 from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
@@ -35,7 +36,7 @@ from tests.support.clients.exports import (
 from tests.support.clients.user_files import import_users
 from tests.support.domain.builders import roster_of
 
-CODES = (BookingStatus, SlotStatus, Attendance, BookingLimit)
+CODES = (BookingStatus, SlotStatus, Attendance, BookingLimit, MadeAs)
 BERLIN = ZoneInfo("Europe/Berlin")
 PUPILS = {
     "Becker;Björn": "10a",
@@ -55,7 +56,7 @@ COURSE: Json = {
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
            "overridden_limits", "attendance", "checked_in_at", "waiting_position",
-           "resources", "meetings", "number", "periods"]  # fmt: skip
+           "resources", "meetings", "number", "periods", "made_as", "guardians"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:
@@ -96,6 +97,7 @@ async def test_the_meetings_of_a_course_are_columns_with_what_is_recorded(
     assert sheet == [titles, [None, "CHECKED_IN", None], [None] * 3]
     pdf = PdfReader(BytesIO(await download_export(organizer, f"slots/{slot_id}.pdf")))
     (page,) = [page.extract_text() for page in pdf.pages]
+    titles = [format_short_time(datetime.fromisoformat(column), "en") for column in columns]
     assert all(title in page for title in titles)
     assert "Signature" not in page
 
@@ -146,7 +148,11 @@ async def test_a_table_in_a_language_has_its_titles_and_words(users: RosterUsers
     link = await organizer.execute(CREATE_LINK, id=slot_id, format="XLSX", language="DE")
     answer = await organizer.http.get(f"{organizer.url}{link['url']}")
     book = load_workbook_bytes(answer.content)
-    assert book.sheetnames[:3] == ["Alle", "Übersicht", "Wartelisten"]
+    names = ["Alle", "Übersicht", "Wartelisten", "2. Juli 09.00 Schwimmen für Anf"]
+    assert book.sheetnames == names
+    assert (
+        book.worksheets[1]["B2"].number_format == "m/d/yy h:mm"
+    )  # as Excel of the reader shows it
     summary = [cell.value for cell in book.worksheets[1][2]]
     assert (summary[0], summary[5]) == (COURSE["title"], "veröffentlicht")
     for query in ("language=xx", "lang=de", "language=de&language=de"):
@@ -238,8 +244,8 @@ async def test_a_column_of_every_sheet_names_all_resources(users: RosterUsers) -
     assert [row["resources"] for row in rows] == ["Halle 7;Frau Ünal"] * 2
     book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
     for sheet in book.worksheets:
-        cells = [row[-4].value for row in sheet.iter_rows(max_row=2)]
-        assert cells == ["Rooms and devices", "Halle 7;Frau Ünal"], sheet.title
+        header, row = ([cell.value for cell in cells] for cells in sheet.iter_rows(max_row=2))
+        assert row[header.index("Rooms and devices")] == "Halle 7;Frau Ünal", sheet.title
 
 
 async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from slotlock.api.exports.export_process import ExportJob, write_export
+from slotlock.api.exports.export_builder import ExportJob
+from slotlock.api.exports.export_process import write_export
 from slotlock.api.exports.workbook import GroupedWorkbook
 from slotlock.domain.reports.export_formats import ExportGrouping
 from slotlock.domain.reports.roster import RosterUser
@@ -120,7 +121,8 @@ async def test_by_user_each_user_has_a_row_by_class_with_a_column_for_each_cours
         [school.first, "Ben", None, emails["Ben"], school.first, None, "7 Chess", None, None],
         [school.first, "Cleo", None, emails["Cleo"], school.first, None, None, None, None],
         [school.second, "Ada Löwe", None, emails["Ada Löwe"], f"{school.second};{school.club}",
-         None, "Swimming, 2035-07-02 09:00, Pool", "7 Chess", "Swimming, 2035-07-04 09:00"],
+         None, "Swimming, Mo. 2. Juli 2035 09:00, Pool", "7 Chess",
+         "Swimming, Mi. 4. Juli 2035 09:00"],
     ])  # fmt: skip
     assert all("@" in each for each in emails.values())
 

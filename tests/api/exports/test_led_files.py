@@ -1,10 +1,12 @@
 """The files and calendars of a course, as those get them who lead it, and nobody else."""
 
 import secrets
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
+from bson import ObjectId
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
@@ -16,7 +18,7 @@ from tests.support.clients.exports import (
     load_workbook_bytes,
     set_name_and_groups,
 )
-from tests.support.scenarios.led_course import KINDS, LedCourse, led_course
+from tests.support.scenarios.led_course import KINDS, LedCourse, change_document, led_course
 
 CREATE_FEED = "mutation { createCalendarFeed { url } }"
 RESOURCE = "query($slot: ID!) { slot(id: $slot) { resources { id } } }"
@@ -77,8 +79,14 @@ async def test_the_files_of_a_leader_have_no_address_and_no_booker(
 ) -> None:
     course = await led_course(app, http)
     url, tag = app.environment["SLOTLOCK_MONGO_URL"], secrets.token_hex(4)
-    for kind in ("self", "member", "organizer"):
+    for kind in ("self", "member", "organizer", "teammate", "other"):
         await set_name_and_groups(url, course.clients[kind], f"{kind} {tag}", "5a")
+    guardians = [ObjectId(course.user_ids[kind][-24:]) for kind in ("teammate", "other")]
+    for kind in ("self", "member"):
+        change_document(app, "users", course.user_ids[kind], guardians=guardians)
+    made = {"at": datetime.now(UTC), "by": guardians[0], "action": "booked", "status": "confirmed"}
+    by_guardian = {"bookings.0.madeAs": "guardian", "bookings.0.history": [made]}
+    change_document(app, "slots", course.slot_id, **by_guardian)
     leader, organizer = course.clients["leader"], course.clients["organizer"]
     await organizer.leave(course.slot_id, course.user_ids["member"])
     await organizer.join(course.slot_id, course.user_ids["member"])  # put on the list by Olga
@@ -91,7 +99,10 @@ async def test_the_files_of_a_leader_have_no_address_and_no_booker(
             assert f"self {tag}" in shown
             assert f"member {tag}" in shown
             assert ("@" in shown) is (f"organizer {tag}" in shown) is sees_all
-        hidden = {"email", "created_by"} if not language else {"E-Mail oder Benutzername"}
+            assert shown.count(f"teammate {tag};other {tag}") == (2 if sees_all else 0)
+            assert (("Eltern" if language else "GUARDIAN") in shown) is sees_all
+        hidden = {"email", "created_by", "made_as", "guardians"}
+        hidden = {"E-Mail oder Benutzername", "Gebucht als"} if language else hidden
         assert hidden.isdisjoint(csv_rows(csv)[0]) is not sees_all
 
 

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import time
+from datetime import date, time
 from importlib.util import find_spec
 from io import BytesIO
 
@@ -45,10 +45,10 @@ def page_texts(body: bytes) -> list[str]:
     return [page.extract_text() for page in PdfReader(BytesIO(body)).pages]
 
 
-def render(*rosters: Roster, only_published: bool = True) -> list[str]:
+def render(*rosters: Roster, only_published: bool = True, language: str = "en") -> list[str]:
     """Return the pages of the sheets of these rosters."""
     target = BytesIO()
-    sheets = SignInSheets(target, only_published=only_published)
+    sheets = SignInSheets(target, only_published=only_published, language=language)
     for roster in rosters:
         sheets.add(roster)
     sheets.close()
@@ -229,14 +229,16 @@ def test_the_heading_and_the_columns_repeat_on_each_of_several_pages() -> None:
 
 def test_a_long_course_continues_with_other_meetings_on_the_next_page() -> None:
     roster = roster_of("Choir", ["Ada"])
-    starts = [f"2031-{month:02}-{day:02}" for month in (3, 4) for day in range(1, 21)]
+    days = [date(2031, month, day) for month in (3, 4) for day in range(1, 21)]
+    months = {3: "März 2031 10:00", 4: "Apr. 2031 11:00"}
+    starts = [f"{each.day}. {months[each.month]}" for each in days]
     course = replace(
         roster,
-        slot=with_values(roster.slot, meetings=tuple(hour_from(f"{day}T09:00") for day in starts)),
+        slot=with_values(roster.slot, meetings=tuple(hour_from(f"{day}T09:00") for day in days)),
         rows=(replace(roster.rows[0], meeting_attendances=(Attendance.CHECKED_IN,) * 40),),
     )
-    pages = render(course)
-    assert [sum(day in page for day in starts) for page in pages] == [25, 15]
+    pages = render(course, language="de")
+    assert [sum(f" {time}" in page for time in starts) for page in pages] == [25, 15]
     assert all("Choir" in page and "Ada" in page for page in pages)
     assert [page.split().count("X") for page in pages] == [25, 15]
 

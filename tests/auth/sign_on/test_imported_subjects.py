@@ -18,10 +18,10 @@ from slotlock.auth.tokens import hash_token
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.user_files.choices import Choice, Choices
+from slotlock.domain.user_files.plan import NO_CHOICES, ImportPlan, ImportResult, plan_import
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.identity import Identity
-from slotlock.domain.users.import_choices import Choice, Choices
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import NO_CHOICES, ImportPlan, ImportResult, plan_import
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users import imports

@@ -30,10 +30,10 @@ from slotlock.auth.sign_on.sign_in_outcomes import (
     SignInLinked,
 )
 from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, NoteAction
+from slotlock.domain.user_files.choices import Choices
+from slotlock.domain.user_files.plan import ImportPlan
+from slotlock.domain.user_files.user_file import UserFile, parse_user_file
 from slotlock.domain.users.identity import DISTRUSTED_LINK_AGE, Identity
-from slotlock.domain.users.import_choices import Choices
-from slotlock.domain.users.import_file import UserFile, parse_user_file
-from slotlock.domain.users.import_plan import ImportPlan
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.identities import IdentityRepository

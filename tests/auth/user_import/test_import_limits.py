@@ -21,14 +21,14 @@ from slotlock.auth.container import Auth
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.shared.tables.file_problems import InvalidFile
-from slotlock.domain.users.import_file import MAX_IMPORTED_USERS
-from slotlock.domain.users.import_plan import (
+from slotlock.domain.user_files.plan import (
     MAX_INDEX_CHANGES,
     ImportBusy,
     ImportPlan,
     ImportResult,
     ImportTooLarge,
 )
+from slotlock.domain.user_files.user_file import MAX_IMPORTED_USERS
 from slotlock.domain.users.user import Role, UserId
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.infrastructure.mongo.users import imports

@@ -17,8 +17,8 @@ from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.shared.tables.file_problems import InvalidFile
+from slotlock.domain.user_files.plan import ImportPlan, ImportResult
 from slotlock.domain.users.account_admin_rules import HeldPlaces
-from slotlock.domain.users.import_plan import ImportPlan, ImportResult
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.imports import (

@@ -24,16 +24,16 @@ from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import Member, TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
-from slotlock.domain.users.import_choices import Choice, Choices
-from slotlock.domain.users.import_file import MAX_IMPORTED_USERS
-from slotlock.domain.users.import_plan import (
+from slotlock.domain.user_files.choices import Choice, Choices
+from slotlock.domain.user_files.plan import (
     ImportBusy,
     ImportPlan,
     ImportResult,
     NewUser,
     SelfRegisteredAccount,
 )
-from slotlock.domain.users.import_problems import ImportProblem
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import MAX_IMPORTED_USERS
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserFilter
 from slotlock.infrastructure.mongo.client import Document, open_database
 from slotlock.infrastructure.mongo.repositories import Repositories

@@ -175,7 +175,7 @@ def test_dates_are_read_as_users_and_spreadsheets_write_them(
     text: str, expected: date | str
 ) -> None:
     found = read_date(text, DateOrder.UNKNOWN)
-    assert (found if isinstance(found, date) else found.code) == expected
+    assert (found if isinstance(found, date) else found.code.name) == expected
 
 
 def test_one_date_of_a_file_says_whether_the_day_or_the_month_is_first() -> None:

@@ -15,10 +15,15 @@ from slotlock.domain.shared.tables.file_problems import (
     LineProblem,
 )
 from slotlock.domain.shared.text import is_blank
+from slotlock.domain.user_files.plan import ImportPlan, plan_import
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import (
+    MAX_IMPORTED_USERS,
+    UserFile,
+    UserRow,
+    parse_user_file,
+)
 from slotlock.domain.users.identity import Identity, parse_subject
-from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, UserFile, UserRow, parse_user_file
-from slotlock.domain.users.import_plan import ImportPlan, plan_import
-from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Role, User, UserId
 from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.domain.builders import NOW

@@ -6,8 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
+from slotlock.domain.audit.audit_notes import note_user_change, user_edits
 from slotlock.domain.shared.tables.file_problems import InvalidFile
-from slotlock.domain.users import import_plan
+from slotlock.domain.user_files.identities import IdentityChange
+from slotlock.domain.user_files.plan import ImportPlan, NewUser, UserUpdate, plan_import
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
     CannotBanSelf,
@@ -16,10 +21,6 @@ from slotlock.domain.users.account_admin_rules import (
 )
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_identities import IdentityChange
-from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate, plan_import
-from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Caller, Role, User, UserId, list_name, split_name
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -89,9 +90,9 @@ def test_every_row_is_counted_once() -> None:
 def test_the_number_of_index_changes_is_limited(
     rows: list[UserRow], index_changes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", index_changes)
     assert not plan_of(rows, EXISTING).is_empty
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes - 1)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", index_changes - 1)
     assert isinstance(plan_import(rows, EXISTING), InvalidFile)
 
 
@@ -110,7 +111,7 @@ def test_a_file_with_too_many_changes_names_the_line_before_which_to_split_it() 
 
 
 def test_unchanged_users_cause_no_index_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", 0)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", 0)
     assert plan_of([row()], EXISTING).is_empty
 
 
@@ -245,3 +246,13 @@ def test_a_file_with_family_names_adds_them_to_the_accounts_once() -> None:
     known = replace(ADA, family_name="Lovelace")
     for again in (given, row()):  # a file without family names removes none
         assert plan_of([again], {ADA.login_name: known}).updated == ()
+
+
+def test_a_note_shows_guardians_by_the_ids_that_clients_know() -> None:
+    child = replace(ADA, guardians=(SELF, OTHER))
+    shown = (None, f"user_{SELF}, user_{OTHER}")
+    note = note_user_change(ADA, child, NoteAction.USER_EDITED, OTHER, NOW)
+    assert note is not None
+    assert note.edits == (FieldEdit("guardians", *shown),)
+    assert user_edits(ADA, child, "name", "guardians") == (FieldEdit("guardians", *shown, ADA.id),)
+    assert user_edits(child, ADA, "guardians")[0].after is None

@@ -56,7 +56,8 @@ VALUES: Mapping[str, Any] = {
     "EmailAddress": "ada@example.org",
     "String": "text",
 }
-EXPECTED_CODES = {"BAD_USER_INPUT", "UNAUTHENTICATED"}
+# A text that is no id names nobody whose guardian the caller is.
+EXPECTED_CODES = {"BAD_USER_INPUT", "UNAUTHENTICATED", "FORBIDDEN"}
 NO_TEXTS = ("Int", "Boolean")
 
 

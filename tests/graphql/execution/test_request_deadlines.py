@@ -233,9 +233,9 @@ async def test_the_time_of_a_slow_upload_and_of_an_export_does_not_count(
     assert await deployment.fetch(state.user_import, "POST", body_delay_s=2 * DEADLINE_S) == 200
     build = ExportBuilder.build
 
-    async def build_slowly(*arguments: Any) -> object:
+    async def build_slowly(*arguments: Any, **options: Any) -> object:
         await asyncio.sleep(2 * DEADLINE_S)
-        return await build(*arguments)
+        return await build(*arguments, **options)
 
     monkeypatch.setattr(ExportBuilder, "build", build_slowly)
     path = f"slots/{deployment.slot_id}.csv"

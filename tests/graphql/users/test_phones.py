@@ -7,8 +7,8 @@ from bson.json_util import dumps
 from pymongo import MongoClient
 
 from slotlock.auth.admin.user_import import import_users
+from slotlock.domain.user_files.plan import ImportResult
 from slotlock.domain.users import user
-from slotlock.domain.users.import_plan import ImportResult
 from slotlock.domain.users.user import Caller, Role, UserId, normalize_phone, validate_phone
 from slotlock.graphql.users.user_queries import User
 from slotlock.services.container import utc_now

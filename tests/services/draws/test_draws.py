@@ -1145,7 +1145,7 @@ def test_a_further_draw_opens_after_the_former_is_written_and_counts_no_wishes_o
     assert not scene.is_open_to_all()
     member = scene.members[0]
     assert scene.run(wishes.my_wishes(services, member, where)) is None
-    assert scene.run(services.wishes.find_wished([where], member.user_id)) == {where}
+    assert scene.run(services.wishes.find_wished([where], [member.user_id])) == {where}
     if wishes_of == "the campaign":
         find_all = type(services.wishes).find_all
         monkeypatch.setattr(

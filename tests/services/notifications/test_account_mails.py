@@ -281,10 +281,10 @@ async def test_an_address_stays_if_its_user_sets_a_password_before_it_is_written
         site.auth, organizer, "Ben", "ben@school.test", [], Role.MEMBER
     )
     assert isinstance(created, account_admin.UserCreated)
-    write = AccountAdminWriter.update
+    token, write = created.invitation_token or "", AccountAdminWriter.update
 
     async def set_password_and_write(*arguments: object) -> object:
-        await set_password(site.auth, created.invitation_token, OLD)
+        await set_password(site.auth, token, OLD)
         return await write(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(AccountAdminWriter, "update", set_password_and_write)
@@ -378,6 +378,7 @@ async def test_invitations_go_out_by_mail_and_the_file_has_those_without_an_addr
     await account_admin.create_invited_user(
         site.auth, admin, "Dora", None, ["5a"], Role.MEMBER, "dora"
     )
+    site.scene.clock.advance(invitations.INVITATION_TTL)  # that of Dora, which she was shown, ends
     invited = [
         each async for each in invitations.invite(site.auth, "5a", tuple(Role), by_mail=True)
     ]
@@ -388,6 +389,44 @@ async def test_invitations_go_out_by_mail_and_the_file_has_those_without_an_addr
     session = await set_password(site.auth, site.secret(), OLD)
     assert isinstance(session, SignedInSession)
     assert (await site.find(session.user)).email_verified
+
+
+async def test_an_invitation_by_mail_leaves_the_code_of_a_letter_and_replaces_an_earlier_mail(
+    site: Accounts,
+) -> None:
+    async def invite_all(*, by_mail: bool = True) -> dict[str, str]:
+        found = invitations.invite(site.auth, "5a", tuple(Role), by_mail=by_mail)
+        return {each.user.name: each.token async for each in found}
+
+    async def is_valid(token: str) -> bool:
+        return await invitations.find_owner(site.auth, token) is not None
+
+    body = user_csv("school.test", {"ben": "Ben", "cleo": "Cleo"}, "5a")
+    await import_users(site.auth, body, dry_run=False)
+    admin = replace(site.scene.organizer, role=Role.ADMIN)
+    await account_admin.create_invited_user(
+        site.auth, admin, "Dora", None, ["5a"], Role.MEMBER, "dora"
+    )
+    letters = await invite_all(by_mail=False)
+    assert set(await invite_all()) == {"Ben", "Cleo"}  # a letter of Dora is all that she can have
+    assert len(await site.sent()) == 2
+    mailed = site.secret()
+    assert [await is_valid(each) for each in (*letters.values(), mailed)] == [True] * 4
+    site.scene.clock.advance(MAIL_INTERVAL + timedelta(seconds=1))
+    assert set(await invite_all()) == {"Ben", "Cleo"}
+    assert len(await site.sent()) == 2
+    assert not await is_valid(mailed)
+    session = await set_password(site.auth, site.secret(), OLD)
+    assert isinstance(session, SignedInSession)
+    assert (await site.find(session.user)).email_verified
+    assert not await is_valid(letters[session.user.name])
+    assert await is_valid(letters["Dora"])
+    site.scene.clock.advance(invitations.INVITATION_TTL)
+    again = await invite_all()
+    assert again.pop("Dora")  # her letter is no longer valid
+    assert len(again) == 1
+    assert await site.sent()
+    assert await is_valid(site.secret())
 
 
 async def test_nobody_gets_two_invitations_by_mail_within_a_day(site: Accounts) -> None:

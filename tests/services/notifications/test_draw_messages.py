@@ -14,7 +14,7 @@ from slotlock.domain.draws.basis import DrawMethod
 from slotlock.domain.draws.draw import Draw, DrawSettings
 from slotlock.domain.draws.drawing import WishResult
 from slotlock.domain.notifications.webhooks import WebhookEvent
-from slotlock.domain.users.dependents import new_login_name
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, wishes

@@ -86,7 +86,8 @@ DELETE_SLOT = """mutation($slot: ID!, $scope: SeriesScope! = THIS) {
     ... on SlotHasBookings { slot { id } } ... on SlotNotFound { slotId }
   }
 }"""
-WATCH_MY_BOOKINGS = f"""subscription($own: Boolean! = false) {{ myBookings(includeOwn: $own) {{
+WATCH_MY_BOOKINGS = f"""subscription($own: Boolean! = false, $user: ID) {{
+  myBookings(includeOwn: $own, userId: $user) {{
   action at by {{ id }} booking {{ ...B }} edits {{ field before after }}
 }} }} {BOOKING_FRAGMENT}"""
 

@@ -76,10 +76,11 @@ SUPERSEDE = (
     "mutation($id: ID!, $reason: String!) "
     "{ supersedeDraw(campaignId: $id, reason: $reason) " + DRAW + " }"
 )
-SET_WISHES = """mutation($id: ID!, $slots: [ID!]!, $team: ID) {
-  setWishes(campaignId: $id, slotIds: $slots, teamId: $team) { __typename
+SET_WISHES = """mutation($id: ID!, $slots: [ID!]!, $team: ID, $users: [ID!]) {
+  setWishes(campaignId: $id, slotIds: $slots, teamId: $team, userIds: $users) { __typename
   ... on WishesSaved { wishes { ranked { slotId slot { title } } userIds salt } }
-  ... on Refusal { code } ... on InvalidInput { fields { field code } } } }"""
+  ... on Refusal { code } ... on NotTeammate { userId }
+  ... on InvalidInput { fields { field code } } } }"""
 THE_DRAW = """query($id: ID!) { draw(campaignId: $id) { recordId state root seed { text } isWritten
   acts { state reason by { id } } } }"""
 MY_WISHES = "query($id: ID!) { myWishes(campaignId: $id) { ranked { slotId } } }"

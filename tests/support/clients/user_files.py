@@ -6,7 +6,7 @@ from io import StringIO
 import httpx
 
 from slotlock.auth.container import Auth
-from slotlock.domain.users.import_choices import Choice, Choices
+from slotlock.domain.user_files.choices import Choice, Choices
 from slotlock.domain.users.user import User, UserFilter
 from tests.support.clients.client import GraphQLTestClient, Json
 

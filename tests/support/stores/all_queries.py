@@ -44,11 +44,11 @@ from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.user_files.choices import Choices
+from slotlock.domain.user_files.plan import ImportPlan, plan_import
+from slotlock.domain.user_files.sync_plan import plan_sync
+from slotlock.domain.user_files.user_file import NamedGuardian, UserRow
 from slotlock.domain.users.identity import Identity
-from slotlock.domain.users.import_choices import Choices
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import ImportPlan, plan_import
-from slotlock.domain.users.sync_plan import plan_sync
 from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserFilter, UserId
 from slotlock.infrastructure.draw_records import NotBooked
 from slotlock.infrastructure.mongo.client import Database
@@ -263,9 +263,9 @@ async def run_draw_queries(repositories: Repositories) -> None:
     own = Wishes((ADA,), (slot_id,), "salt", ADA, now)
     settings = DrawSettings(DrawMethod.ROUNDS, now)
     draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now, "seed")
-    assert await entries.save(draw, own)
+    assert await entries.save(draw, own, [ADA])
     assert await entries.find(draw.id, ADA) == own
-    assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
+    assert await entries.find_wished([campaign_id], [ADA]) == {campaign_id}
     assert await entries.find_of_user(ADA) == [(draw.id, own)]
     assert await entries.find_all(draw.id) == [own]
     assert await entries.count(draw.id) == 1
@@ -299,7 +299,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.count_waitlisted(with_basis, slot_id) == 0
     assert await draws.find_not_booked(with_basis) == lost
     await draws.end(campaign_id, now)
-    assert await entries.delete(draw.id, ADA)
+    await entries.delete(draw.id, [ADA])
+    assert await entries.find_all(draw.id) == []
     for of_draws in ([draw.id], None):
         await entries.insert(draw, [own])
         await entries.remove_user(ADA, of_draws)
@@ -385,6 +386,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     await users.find_with_password_hash(email)
     await users.find_many([user.id])
     await users.find_dependents([user.id])
+    await users.remove_guardian(user.id)
     assert [found async for found in users.find_all()]
     assert await repositories.account_admin_writer.set_role(user.id, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)
@@ -506,17 +508,24 @@ async def run_user_import_queries(repositories: Repositories) -> None:
     number = new_slot_id()
     emails = [f"{number}.{letter}@slotlock.test" for letter in "abc"]
     issuer = "https://login.slotlock.test"
+    led, parent = Resource(f"Staff {number}", ResourceKind.STAFF), f"{number}.p@slotlock.test"
+    assert await repositories.resources.insert(led)
     for groups, subjects in ((("5a",), "xy "), (("5b",), "yx ")):
+        guardians = (NamedGuardian(parent),) if groups == ("5a",) else ()
         named = {
             email: Identity(issuer, f"{number} {subject}")
             for email, subject in zip(emails, subjects, strict=True)
             if subject.strip()
         }
-        snapshot = await imports.load_snapshot(emails, list(named.values()))
+        snapshot = await imports.load_snapshot(
+            [*emails, parent], list(named.values()), with_dependents=True, with_resources=True
+        )
         rows = [UserRow(2, each, "Ada", groups, None, named.get(each)) for each in emails]
-        linked = snapshot.linked
-        plan = plan_import(rows, snapshot.users_by_login_name, linked=linked)
+        rows[0] = replace(rows[0], line=3, guardians=guardians, leads=(led.name,) * len(guardians))
+        users, linked, resources = snapshot.users_by_login_name, snapshot.linked, snapshot.resources
+        plan = plan_import(rows, users, linked=linked, resources=resources)
         assert isinstance(plan, ImportPlan)
+        assert (len(plan.leaders), plan.links_added + plan.links_removed) == (1, 1)
         assert await imports.commit(plan, snapshot, now) is ImportAttempt.WRITTEN
     for names, back in ((emails, 0), (emails[:1], 0), (emails, 2)):
         snapshot = await imports.load_snapshot(names, with_managed=True)

@@ -19,7 +19,11 @@ from slotlock.infrastructure.mongo.expressions import (
     eligible_to_book,
     unexpired_bookings,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    MADE_LOGIN_NAME,
+    PUBLIC_FIELDS,
+    to_user,
+)
 
 # Counts stop here.
 MAX_COUNTED = 100_000
@@ -38,7 +42,7 @@ class EligibleUserQueries:
         """Count the eligible users, and return the first by address; all, or those without one."""
         query, index = eligible_to_book(terms), "group" if terms.eligible_groups else "banned"
         if without_password:
-            query |= {"withoutPassword": True, "identities": None}
+            query |= {"withoutPassword": True, "identities": None, "$nor": [MADE_LOGIN_NAME]}
             index = "without_password"
         return await self._find(query, first, index)
 
@@ -72,7 +76,8 @@ class EligibleUserQueries:
         """Find the eligible users without a password or a valid invitation."""
         waiting = {**eligible_to_book(terms), "withoutPassword": True, "identities": None}
         valid: Document = {"invitation.until": {"$gt": now}}
-        users = await self._find({**waiting, "$nor": [valid]}, first, "without_password")
+        uninvited = {**waiting, "$nor": [valid, MADE_LOGIN_NAME]}
+        users = await self._find(uninvited, first, "without_password")
         newest: Pipeline = [
             {"$match": {**waiting, **valid}},
             {"$group": {"_id": None, "until": {"$max": "$invitation.until"}}},

@@ -6,7 +6,7 @@ A unique index gives each user one document per draw, also as a member of a team
 Pages ask by `campaign`, which is that of the draw, whether a user has wishes in any draw of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from bson import ObjectId
@@ -60,10 +60,10 @@ class WishRepository:
         self._wishes = database["draw_wishes"]
 
     @limited
-    async def save(self, draw: Draw, wishes: Wishes) -> bool:
+    async def save(self, draw: Draw, wishes: Wishes, senders: Collection[UserId]) -> bool:
         """Replace the wishes of exactly these users, whose salt does not change.
 
-        If there are none, what the sender had before ends, alone or with a team. Return False, and
+        If there are none, what the senders had before ends, alone or with others. Return False, and
         change nothing, if another member has wishes elsewhere.
         """
         self._required.require(UNIQUE_INDEX)
@@ -74,11 +74,11 @@ class WishRepository:
             return True
 
         async def move(session: AsyncClientSession) -> None:
-            before = await self._wishes.find_one_and_delete(
-                {"draw": document["draw"], "users": document["by"]}, session=session
-            )
-            is_same = before is not None and before["users"] == document["users"]
-            salt = before["salt"] if before and is_same else wishes.salt
+            query = _of_users(draw.id, senders)
+            before = await self._wishes.find(query, session=session).to_list()
+            await self._wishes.delete_many(query, session=session)
+            same = (each["salt"] for each in before if each["users"] == document["users"])
+            salt = next(same, wishes.salt)
             await self._wishes.insert_one({**document, "salt": salt}, session=session)
 
         try:
@@ -95,10 +95,9 @@ class WishRepository:
             await self._wishes.insert_many([_to_document(draw, each) for each in batch])
 
     @limited
-    async def delete(self, draw_id: DrawId, user_id: UserId) -> bool:
-        """Delete the wishes of a user and the team with whom they are. Return if there were any."""
-        query = {"draw": ObjectId(draw_id), "users": ObjectId(user_id)}
-        return (await self._wishes.delete_one(query)).deleted_count == 1
+    async def delete(self, draw_id: DrawId, user_ids: Collection[UserId]) -> None:
+        """Delete the wishes of users, and of those with whom they are."""
+        await self._wishes.delete_many(_of_users(draw_id, user_ids))
 
     @limited
     async def remove_user(self, user_id: UserId, draw_ids: Sequence[DrawId] | None = None) -> None:
@@ -132,11 +131,12 @@ class WishRepository:
 
     @limited
     async def find_wished(
-        self, campaign_ids: Sequence[CampaignId], user_id: UserId
+        self, campaign_ids: Sequence[CampaignId], user_ids: Collection[UserId]
     ) -> set[CampaignId]:
-        """Return those of the campaigns in which a user has wishes in any draw."""
+        """Return those of the campaigns in which one of these users has wishes in any draw."""
         campaigns = {"$in": [ObjectId(each) for each in campaign_ids]}
-        query = {"campaign": campaigns, "users": ObjectId(user_id)}
+        users = {"$in": [ObjectId(each) for each in user_ids]}
+        query = {"campaign": campaigns, "users": users}
         found = self._wishes.find(query, {"campaign": 1})
         return {CampaignId(str(document["campaign"])) async for document in found}
 
@@ -189,6 +189,10 @@ class WishRepository:
             SlotDemand(SlotId(str(each["_id"])), each["wishes"], each["first"])
             async for each in found
         ]
+
+
+def _of_users(draw_id: DrawId, user_ids: Collection[UserId]) -> Document:
+    return {"draw": ObjectId(draw_id), "users": {"$in": [ObjectId(each) for each in user_ids]}}
 
 
 def _to_document(draw: Draw, wishes: Wishes) -> Document:

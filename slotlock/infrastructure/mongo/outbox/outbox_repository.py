@@ -68,6 +68,7 @@ PARTIAL_WEBHOOK_DUE = {
         "dueAt": {"$exists": True},
     }
 }
+PARTIAL_DEPENDENT = {"partialFilterExpression": {"dependent": {"$exists": True}}}
 PARTIAL_GROUP = {"partialFilterExpression": {"group": {"$exists": True}}}
 OUTBOX_INDEXES = indexes_of(
     "outbox",
@@ -78,6 +79,7 @@ OUTBOX_INDEXES = indexes_of(
         "newest": (NEWEST_FIRST, {}),
         "state": ([("state", 1), *NEWEST_FIRST], {}),
         "user": ([("user", 1), *NEWEST_FIRST], {}),
+        "dependent": ([("dependent", 1)], PARTIAL_DEPENDENT),
         "slot": ([("slot", 1), *NEWEST_FIRST], {}),
         "expiry": ([("createdAt", 1)], {"expireAfterSeconds": int(RETENTION.total_seconds())}),
     },

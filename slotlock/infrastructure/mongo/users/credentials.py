@@ -2,10 +2,12 @@
 
 Only hashes are stored, so that a reader of the database cannot take over an account. A user has at
 most one invitation, one reset by mail, and one calendar token. A write of the password deletes the
-first two. A reset by mail, which everybody can request, replaces no invitation. Every request of a
-calendar reads the token, so that a revoked one stops working at once.
+first two. A reset by mail, which everybody can request, replaces no invitation, and neither does an
+invitation by mail that on paper: it is stored as a reset. Every request of a calendar reads the
+token, so that a revoked one stops working at once.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -38,12 +40,18 @@ from slotlock.infrastructure.mongo.users.sessions import (
     other_sessions_query,
     serialize_user_sessions,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, in_groups, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    MADE_LOGIN_NAME,
+    PUBLIC_FIELDS,
+    in_groups,
+    to_user,
+)
 
 # Tokens that let their holder set a password.
 PASSWORD_TOKENS = ("invitation", "passwordReset")
 # Tokens that one command finds; each is a pipeline of its own.
 TOKEN_BATCH_SIZE = 50
+NO_ADDRESS = {"$not": re.compile("@")}  # of a login name
 
 
 @value_object
@@ -85,20 +93,32 @@ class InvitationRepository:
         first: int,
         after: str | None,
         mailed_before: datetime | None = None,
+        now: datetime | None = None,
     ) -> list[User]:
         """Return the next users without a password who are not banned, by login name.
 
-        `group` is one group or several, as `5a, 5b`.
+        `group` is one group or several, as `5a, 5b`. The guardians of its users are among them.
 
-        With `mailed_before`, those who got a mail since then are left out.
+        With `mailed_before`, those who got a mail since then are left out, and with `now` those
+        without an address whose invitation is valid then.
         """
         query: Document = {
             **_invitable_filter(roles, mailed_before),
-            **in_groups(group),
+            **await self._in_families_of(group),
             **({} if after is None else {"email": {"$gt": after}}),
         }
+        if now:
+            query["$nor"].append({"email": NO_ADDRESS, **_on_paper(now)})
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
+
+    async def _in_families_of(self, group: str | None) -> Document:
+        """Return the condition for the users of a group, and their guardians."""
+        if group is None:
+            return {}
+        members = in_groups(group)
+        guardians = await self._users.distinct("guardians", {**members, "guardians": {"$ne": None}})
+        return {"$or": [members, {"_id": {"$in": guardians}}]} if guardians else members
 
     @limited_listing
     async def save(
@@ -114,36 +134,25 @@ class InvitationRepository:
     ) -> set[UserId]:
         """Replace the invitations of users, by the hash of the new one, and insert the mails.
 
-        `only_mailed` says that nobody else shows the user what is mailed. Return the ids of the
-        users who have the new invitations. Users who set a password, were banned, got another role
-        or address, or got a mail since `mailed_before`, in the meantime are skipped.
+        `only_mailed` says that nobody else shows the user what is mailed; an invitation on paper
+        then stays, and works, too. Return the ids of the users who have the new ones. Users who set
+        a password, were banned, got another role or address, or got a mail since `mailed_before`,
+        in the meantime are skipped.
         """
         if not users:
             return set()
         mails, now = mails or {}, note.at if note else until
-        # Without the hint, MongoDB compares several indexes again for each user.
         updates = [
-            UpdateOne(
-                {
-                    "_id": ObjectId(user.id),
-                    "email": user.login_name,
-                    **_invitable_filter(roles, mailed_before),
-                },
-                {
-                    "$set": {
-                        "invitation": {
-                            "hash": hash_,
-                            "until": until,
-                            **({"mailedAt": now} if hash_ in mails else {}),
-                            **(
-                                {"email": user.login_name} if hash_ in mails and only_mailed else {}
-                            ),
-                        }
-                    }
-                },
-                hint="_id_",
-            )
+            each
             for hash_, user in users.items()
+            for each in _invitation_updates(
+                user,
+                _invitable_filter(roles, mailed_before),
+                {"hash": hash_, "until": until},
+                now,
+                is_mailed=hash_ in mails,
+                only_mailed=only_mailed,
+            )
         ]
 
         async def write(session: AsyncClientSession) -> set[UserId]:
@@ -151,8 +160,9 @@ class InvitationRepository:
             await insert_notes(self._database, [note], session)
             # A bulk write returns how many documents it changed, and not which ones.
             query = {"_id": {"$in": [ObjectId(user.id) for user in users.values()]}}
-            found = self._users.find(query, {"invitation.hash": 1}, session=session)
-            saved = {d.get("invitation", {}).get("hash") async for d in found}
+            hashes = {f"{name}.hash": 1 for name in PASSWORD_TOKENS}
+            found = [each async for each in self._users.find(query, hashes, session=session)]
+            saved = {d.get(name, {}).get("hash") for d in found for name in PASSWORD_TOKENS}
             sent = [mail for hash_, mail in mails.items() if hash_ in saved]
             await self._outbox.insert(sent, now, session)
             return {user.id for hash_, user in users.items() if hash_ in saved}
@@ -302,6 +312,35 @@ class InvitationRepository:
         return await in_transaction(self._database, write)
 
 
+def _invitation_updates(
+    user: User,
+    invitable: Document,
+    token: Document,
+    now: datetime,
+    *,
+    is_mailed: bool,
+    only_mailed: bool,
+) -> list[UpdateOne]:
+    """Return the updates of a user, of which one at most applies."""
+    query = {"_id": ObjectId(user.id), "email": user.login_name, **invitable}
+    if not (is_mailed and only_mailed):
+        shown = {**token, **({"mailedAt": now} if is_mailed else {})}
+        changes: list[tuple[Document, Document]] = [(query, {"invitation": shown})]
+    else:
+        mailed, on_paper = {**token, "email": user.login_name}, _on_paper(now)
+        changes = [
+            ({**query, **on_paper}, {"passwordReset": mailed, "invitation.mailedAt": now}),
+            ({**query, "$nor": [on_paper]}, {"invitation": {**mailed, "mailedAt": now}}),
+        ]
+    # Without the hint, MongoDB compares several indexes again for each user.
+    return [UpdateOne(each, {"$set": change}, hint="_id_") for each, change in changes]
+
+
+def _on_paper(now: datetime) -> Document:
+    """Return the filter for users whose invitation is valid, and not only in a mail."""
+    return {"invitation.until": {"$gt": now}, "invitation.email": None}
+
+
 def _invitable_filter(roles: Sequence[Role], mailed_before: datetime | None) -> Document:
     """Return the filter for users who can be invited.
 
@@ -315,6 +354,7 @@ def _invitable_filter(roles: Sequence[Role], mailed_before: datetime | None) -> 
         "identities": None,
         "banned": None,
         "role": {"$in": allowed},
+        "$nor": [MADE_LOGIN_NAME],
         **({"invitation.mailedAt": recent} if mailed_before else {}),
     }
 

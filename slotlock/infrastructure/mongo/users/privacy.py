@@ -28,7 +28,7 @@ from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.account_admin_writer import has_other_admin
 from slotlock.infrastructure.mongo.users.sessions import end_all_sessions, user_sessions_query
-from slotlock.infrastructure.mongo.users.user_documents import ERASED_LIST_FIELDS
+from slotlock.infrastructure.mongo.users.user_documents import ERASED_LIST_FIELDS, to_user
 
 ERASURE_INDEXES = indexes_of("erasures", {"checked_at": ([("checkedAt", 1)], {})})
 # The fields of audit notes that may contain personal data.
@@ -36,7 +36,7 @@ PERSONAL_FIELDS = sorted({*USER_FIELDS, "subject"} - {"role", "banned"})
 # Written by requests that began before the erasure.
 LATE_FIELDS = dict.fromkeys(
     (
-        *("passwordHash", "groups", "invitation", "calendar"),
+        *("passwordHash", "groups", "invitation", "calendar", "guardians"),
         *("passwordReset", "emailVerification", "verifiedEmail", "refusedTopics", "identities"),
     ),
     "",
@@ -53,7 +53,7 @@ ACCOUNT_SECRETS = {
     ),
 }
 SESSION_FIELDS = {"_id": 0, "createdAt": 1, "expiresAt": 1, "userAgent": 1, "role": 1}
-MAIL_FIELDS = dict.fromkeys(("kind", "at", "slot", "state", "recipient", "doneAt"), 1)
+MAIL_FIELDS = dict.fromkeys(("kind", "at", "slot", "state", "doneAt", "dependent"), 1)
 WISH_FIELDS = dict.fromkeys(("draw", "campaign", "slots", "at", "salt"), 1)
 ENTRY_FIELDS = dict.fromkeys(("draw", "salt", "leaf", "wishes"), 1)
 SLOT_FACTS = {"title": 1, "start": 1, "end": 1, "location": 1}
@@ -167,7 +167,8 @@ class ErasureRepository:
         await self._users.update_one(erased, {"$unset": LATE_FIELDS})
         await self._sessions.delete_many(user_sessions_query(user_id))
         # Messages of webhooks have ids only, and say that the user was erased.
-        await self._database["outbox"].delete_many({"user": user, "channel": "mail"})
+        mails = {"$or": [{"user": user, "channel": "mail"}, {"dependent": user}]}
+        await self._database["outbox"].delete_many(mails)
         no_values = {"$set": {"edits.$[edit].before": None, "edits.$[edit].after": None}}
         personal: Document = {"edit.field": {"$in": PERSONAL_FIELDS}}
         for query, edit in (
@@ -218,8 +219,11 @@ class PersonalDataQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def sections(self, user_id: UserId) -> list[Section]:
-        """Return the sections of the export in order, each with a function that reads it."""
+    def sections(self, user_id: UserId, *, for_guardian: bool = False) -> list[Section]:
+        """Return the sections of the export in order, each with a function that reads it.
+
+        A guardian does not see to which addresses mails about a dependent went.
+        """
         user = ObjectId(user_id)
         by_user = {"user": user}
         return [
@@ -233,7 +237,7 @@ class PersonalDataQueries:
             ("teamInvitations", lambda: self._team_invitations(user)),
             ("wishes", lambda: self._find("draw_wishes", {"users": user}, WISH_FIELDS)),
             ("drawEntries", lambda: self._find("draw_entries", {"users": user}, ENTRY_FIELDS)),
-            ("mails", lambda: self._find("outbox", {**by_user, "channel": "mail"}, MAIL_FIELDS)),
+            ("mails", lambda: self._mails(user, for_guardian=for_guardian)),
             ("auditEntries", lambda: self._audit_entries(user)),
         ]
 
@@ -245,11 +249,28 @@ class PersonalDataQueries:
 
     async def _account(self, user: ObjectId) -> AsyncIterator[Document]:
         async for document in self._find("users", {"_id": user}, ACCOUNT_SECRETS):
-            has_email = "@" in document["email"]
+            account = to_user(document)
+            del document["email"]
+            names = {"email": account.email, "username": account.username}
             yield {
-                name if has_email or name != "email" else "username": value
-                for name, value in document.items()
+                **document,
+                **{name: value for name, value in names.items() if value},
+                **await self._guardians(document.get("guardians", ())),
             }
+
+    async def _guardians(self, guardians: Sequence[ObjectId]) -> Document:
+        """Return the field of the guardians, by name and without their addresses."""
+        named = self._find("users", {"_id": {"$in": list(guardians)}}, {"name": 1})
+        shown = [{"user": each["_id"], "name": each["name"]} async for each in named]
+        return {"guardians": shown} if shown else {}
+
+    async def _mails(self, user: ObjectId, *, for_guardian: bool) -> AsyncIterator[Document]:
+        """Yield the mails to the user, and those to guardians about the user."""
+        own = MAIL_FIELDS if for_guardian else {**MAIL_FIELDS, "recipient": 1}
+        async for mail in self._find("outbox", {"user": user, "channel": "mail"}, own):
+            yield mail
+        async for mail in self._find("outbox", {"dependent": user}, MAIL_FIELDS):
+            yield mail
 
     async def _own_items(self, name: str, user: ObjectId) -> AsyncIterator[Document]:
         """Yield the user's bookings or waitlist entries, each with the facts of its slot."""

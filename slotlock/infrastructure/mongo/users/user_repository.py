@@ -44,6 +44,7 @@ from slotlock.infrastructure.mongo.users import user_documents
 from slotlock.infrastructure.mongo.users.account_admin_writer import AuditInfo, update_user
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
+    MADE_LOGIN_NAME,
     PUBLIC_FIELDS,
     in_groups,
     to_user,
@@ -115,8 +116,16 @@ class UserRepository:
     async def find_dependents(self, guardians: Collection[UserId]) -> list[User]:
         """Return the users who have one of these guardians, by `sort_name`."""
         query = {"guardians": {"$in": [ObjectId(each) for each in guardians]}}
-        found = self._users.find(query, PUBLIC_FIELDS, sort=[("sortName", 1)], hint="guardian")
+        found = self._users.find(query, PUBLIC_FIELDS, sort=[("sortName", 1)])
         return [to_user(document) async for document in found]
+
+    @limited
+    async def remove_guardian(self, guardian: UserId) -> None:
+        """Let a user act for nobody any more. A dependent may have no guardian then."""
+        others: Document = {"$setDifference": ["$guardians", [ObjectId(guardian)]]}
+        rest: Document = {"$cond": [{"$eq": [others, []]}, "$$REMOVE", others]}
+        query = {"guardians": ObjectId(guardian)}
+        await self._users.update_many(query, [{"$set": {"guardians": rest}}])
 
     async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:
         return await find_each(self._users, user_ids, to_user, PUBLIC_FIELDS)
@@ -273,6 +282,8 @@ def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
     ):
         if value is not None:
             query[name] = value or None
+    if user_filter.without_password:
+        query["$nor"] = [MADE_LOGIN_NAME]
     if after is not None:
         query["sortName"] = {"$gt": after}
     return query

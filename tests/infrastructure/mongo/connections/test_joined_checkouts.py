@@ -10,7 +10,7 @@ from pymongo.errors import AutoReconnect
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.users.import_plan import ImportPlan, NewUser
+from slotlock.domain.user_files.plan import ImportPlan, NewUser
 from slotlock.infrastructure.mongo.client import LeasingClient, connect, is_unavailable
 from slotlock.infrastructure.mongo.commands import find_in_one_batch, run_command
 from slotlock.infrastructure.mongo.repositories import Repositories

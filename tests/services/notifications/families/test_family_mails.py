@@ -27,11 +27,11 @@ from slotlock.domain.notifications.mail_kinds import (
     ticket_mail,
 )
 from slotlock.domain.notifications.outbox import Channel, OutboxEntry, OutboxState
-from slotlock.domain.users.dependents import new_login_name
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mail.mail_texts import render
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 from slotlock.infrastructure.mongo.users.user_repository import UserRepository
 from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry

@@ -29,7 +29,9 @@ from slotlock.infrastructure.mongo.slots.slot_list_queries import page_query
 SLOT_BATCH_SIZE = 10
 # How many users without a place an export names.
 MAX_UNPLACED = 20_000
-ROSTER_FIELDS = dict.fromkeys(("name", "email", "groups", "erasedAt", "familyName", "phone"), 1)
+ROSTER_FIELDS = dict.fromkeys(
+    ("name", "email", "groups", "erasedAt", "familyName", "phone", "guardians"), 1
+)
 
 
 @value_object
@@ -96,24 +98,36 @@ class RosterSnapshot:
         others = self._users.find(
             query, ROSTER_FIELDS, sort=order, limit=MAX_UNPLACED, hint=index, session=self._session
         )
-        return CampaignUsers(terms, {**users, **await _to_roster_users(others)})
+        return CampaignUsers(terms, {**users, **await self._to_roster_users(others)})
 
     async def _load_users(self, user_ids: Collection[UserId]) -> Mapping[UserId, RosterUser]:
         query = {"_id": {"$in": [*map(ObjectId, user_ids)]}}
         found = self._users.find(query, ROSTER_FIELDS, session=self._session)
-        return await _to_roster_users(found)
+        return await self._to_roster_users(found)
+
+    async def _to_roster_users(self, found: AsyncCursor[Document]) -> Mapping[UserId, RosterUser]:
+        documents = await found.to_list()
+        guardians = {each for document in documents for each in document.get("guardians", ())}
+        names = dict[ObjectId, str]()
+        if guardians:
+            query = {"_id": {"$in": [*guardians]}}
+            named = self._users.find(query, {"name": 1}, session=self._session)
+            names = {document["_id"]: document["name"] async for document in named}
+        return {UserId(str(each["_id"])): _to_roster_user(each, names) for each in documents}
 
 
-async def _to_roster_users(found: AsyncCursor[Document]) -> Mapping[UserId, RosterUser]:
-    return {UserId(str(each["_id"])): _to_roster_user(each) async for each in found}
-
-
-def _to_roster_user(document: Document) -> RosterUser:
-    # The address of an erased user is a placeholder, which nobody should write to.
-    login_name = "" if "erasedAt" in document else document["email"]
-    groups = tuple(document.get("groups", ()))
-    family_name, phone = document.get("familyName"), document.get("phone")
-    return RosterUser(document["name"], login_name, groups, family_name, phone)
+def _to_roster_user(document: Document, names: Mapping[ObjectId, str]) -> RosterUser:
+    # The address of an erased user is a placeholder, and a made login name has a blank: nobody
+    # should write to one, or try the other.
+    login_name = "" if "erasedAt" in document or " " in document["email"] else document["email"]
+    return RosterUser(
+        document["name"],
+        login_name,
+        tuple(document.get("groups", ())),
+        document.get("familyName"),
+        document.get("phone"),
+        tuple(names[each] for each in document.get("guardians", ()) if each in names),
+    )
 
 
 @asynccontextmanager

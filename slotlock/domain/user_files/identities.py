@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from slotlock.domain.shared.tables.file_problems import ProblemCollector
 from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.user_files.choices import Choice, Choices
+from slotlock.domain.user_files.columns import SUBJECT
+from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.account_admin_rules import (
     account_change_refusal,
     is_own_account,
     sign_in_change_refusal,
 )
 from slotlock.domain.users.identity import Identity, LinkedIdentity
-from slotlock.domain.users.import_choices import Choice, Choices
-from slotlock.domain.users.import_columns import SUBJECT
-from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.domain.users.user import Caller, User, UserId
 
 SUBJECT_TAKEN = "Another account has this subject."
