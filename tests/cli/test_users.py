@@ -19,10 +19,9 @@ from slotlock.auth.sessions import SignedInSession
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
-from slotlock.domain.users.dependents import new_login_name
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.users.user_documents import to_new_document
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name, to_new_document
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command

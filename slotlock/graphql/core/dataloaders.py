@@ -142,6 +142,11 @@ class DataLoaders:
         return [list(each) for each in similar_groups(wanted, known)]
 
     @cached_property
+    def dependents(self) -> DataLoader[UserId, Sequence[User] | None]:
+        """Load the users for whom users act as guardians."""
+        return _load_all(self._find_dependents)
+
+    @cached_property
     def led_slots(self) -> DataLoader[SlotId, bool | None]:
         """Load whether the viewer leads slots."""
         return _load_all(self._find_led)
@@ -165,6 +170,10 @@ class DataLoaders:
         family = {viewer.user_id, *viewer.acts_for}
         wished = await self._services.wishes.find_wished(campaign_ids, family)
         return dict.fromkeys(wished, True)
+
+    async def _find_dependents(self, user_ids: Sequence[UserId]) -> Mapping[UserId, Sequence[User]]:
+        found = await self._services.users.find_dependents(user_ids)
+        return {id_: [each for each in found if id_ in each.guardians] for id_ in user_ids}
 
     async def _find_led(self, slot_ids: Sequence[SlotId]) -> Mapping[SlotId, bool]:
         if self._viewer is None:

@@ -111,9 +111,12 @@ def argument_lists(name: str, field: GraphQLField, course: LedCourse) -> Iterato
 async def found_words(
     course: LedCourse, words: dict[str, str], query: str = ""
 ) -> dict[str, set[str]]:
-    """Return which of these words a query, or any, shows to each of those who lead or led."""
+    """Return which of these words a query, or any, shows to those who lead or led, and to others.
+
+    These are the guardian of the first pupil, a former one, and a sibling.
+    """
     shown: dict[str, set[str]] = {}
-    for kind in ("leader", "other", "former"):
+    for kind in ("leader", "other", "former", "guardian", "parted", "sibling"):
         sent = [each for each in documents(course) if query in each]
         texts = [str(await course.clients[kind].send(each)) for each in sent]
         assert "LIMIT_EXCEEDED" not in "".join(texts)
@@ -149,7 +152,7 @@ def mutation(name: str, field: GraphQLField, known: dict[str, str]) -> tuple[str
     return f"mutation{head} {{ {name}{call} {path} }}", variables
 
 
-async def test_names_are_for_those_who_lead_the_course_and_addresses_for_none_of_them(
+async def test_names_are_for_leaders_of_the_course_and_guardians_and_addresses_for_the_latter(
     app: AppProcess, http: httpx.AsyncClient, log_dir: Path
 ) -> None:
     course, words = await led_course(app, http), dict[str, str]()
@@ -163,6 +166,7 @@ async def test_names_are_for_those_who_lead_the_course_and_addresses_for_none_of
     nothing = set[str]()
     assert await found_words(course, words) == {
         "leader": names, "other": nothing, "former": nothing,
+        "guardian": {"name of self", "address of self"}, "parted": nothing, "sibling": nothing,
     }  # fmt: skip
     with app_variant(app.environment, log_dir, without_guards="led-slots") as unguarded:
         for client in course.clients.values():
@@ -171,7 +175,7 @@ async def test_names_are_for_those_who_lead_the_course_and_addresses_for_none_of
     assert found["other"] == found["former"] == {"name of self"}
 
 
-async def test_mutations_refuse_leaders_of_other_slots_and_show_no_name(
+async def test_mutations_refuse_leaders_of_other_slots_and_former_guardians_and_show_no_name(
     app: AppProcess, http: httpx.AsyncClient, log_dir: Path
 ) -> None:
     course, words = await led_course(app, http), list[str]()
@@ -209,9 +213,13 @@ async def test_mutations_refuse_leaders_of_other_slots_and_show_no_name(
                 found[name] = result["data"][name].get("code") or result["data"][name]["__typename"]
         return found, texts
 
-    for kind in ("other", "former"):
-        found, texts = await codes(kind, sent)
-        assert found == {name: REFUSED[name] for name in sent}
+    for_members = sent.keys() - FOR_ORGANIZERS
+    for kind, names in (
+        *(("other", sent.keys()), ("former", sent.keys())),
+        *(("parted", for_members), ("sibling", for_members)),
+    ):
+        found, texts = await codes(kind, names)
+        assert found == {name: REFUSED[name] for name in names}
         assert [word for word in words if word in texts] == []
     with app_variant(app.environment, log_dir, without_guards="led-slots") as unguarded:
         for client in course.clients.values():
