@@ -90,7 +90,10 @@ def list_users(args: Namespace) -> list[Row]:
 
     async def find(auth: Auth) -> list[Row]:
         return [
-            (each.login_name, each.role, each.name, each.groups, each.created_at, each.banned_at)
+            (
+                *("" if each.has_made_login_name else each.login_name, each.role, each.name),
+                *(each.groups, each.created_at, each.banned_at),
+            )
             async for each in auth.repositories.users.find_all()
         ]
 

@@ -230,6 +230,31 @@ async def test_a_secretary_vouches_for_the_pupils_of_a_file(board: Board) -> Non
     await page.get_by_label("Groups").wait_for()
 
 
+async def test_a_list_of_brothers_and_sisters_is_read_as_one_with_addresses_of_parents(
+    board: Board,
+) -> None:
+    parent = new_email()
+    page = await open_as_organizer(board, "people/import")
+    await page.set_viewport_size({"width": 360, "height": 740})
+    content = f"Name,Vorname,E-Mail,Klasse\nMünz,Mia,{parent},2b\nMünz,Ben,{parent},1a\n".encode()
+    await page.set_input_files("#file", FilePayload(name="2b.csv", mimeType="", buffer=content))
+    await shown(page, "Several people in this file have the same email address.").wait_for()
+    await page.get_by_role("button", name="The email addresses are those of parents").click()
+    await shown(page, "Parents and guardians: 2 new links to children, 0 removed").wait_for()
+    await expect(page.locator("[data-key=read] li").first).to_contain_text(f"2b · {parent}")
+    of_parents = page.get_by_label("The email addresses are those of parents")
+    await expect(of_parents).to_be_checked()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Import 3 people").click()
+    await page.locator(".notice", has_text="2b.csv is imported.").wait_for()
+    await expect(of_parents).not_to_be_checked()
+    found = await board.organizer.execute(
+        "query($text: String!) { users(filter: {text: $text}) { nodes { name email } } }",
+        text=parent,
+    )
+    assert [each["email"] for each in found["nodes"]] == [parent]
+
+
 async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board) -> None:
     tag = secrets.token_hex(3)
     names = ["Becker;Björn", "Zander;Ada", "Adler;Zoe", "Groß;"]

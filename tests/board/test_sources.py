@@ -122,7 +122,7 @@ def test_every_value_that_a_module_compares_with_exists_in_the_schema() -> None:
     types = executable_schema.type_map
     enums = [each for each in types.values() if isinstance(each, GraphQLEnumType)]
     known = {value for each in enums for value in each.values}
-    known |= {*CODES.values()} | REQUEST_CODES | OTHER_CAPITALS
+    known |= {*CODES.values(), *ImportProblem} | REQUEST_CODES | OTHER_CAPITALS
     for name, text in MODULES.items():
         code = COMMENTS.sub("", text)
         assert {each for each in CAPITALS.findall(code) if each not in known} == set(), name
@@ -167,7 +167,7 @@ def test_every_reason_of_slotlock_why_a_mail_is_not_sent_has_a_text(language: st
         "the user refuses {topic.value}",
         *("the webhook was deleted", "the webhook is disabled"),
     }
-    assert len(reasons) == 9
+    assert len(reasons) == 10
     assert {f"mail.note.{each}" for each in reasons} - LANGUAGES[language].keys() == set()
 
 
@@ -287,7 +287,9 @@ def test_every_problem_of_an_imported_file_has_a_text_with_its_values() -> None:
     values = {"TOO_MANY_USERS": {"maximum"}, "WRONG_CELL_COUNT": {"cells", "expected"}}
     values |= {"INVALID_NAME": {"maximum"}, "INVALID_GROUPS": {"maximum", "length"}}
     values |= {"INVALID_PHONE": {"maximum"}}
-    values |= {"SAME_USER": {"line"}}
+    values |= {"SAME_USER": {"line"}, "SAME_RESOURCE": {"line"}, "TOO_MANY_GUARDIANS": {"maximum"}}
+    values |= {"TOO_MANY_DEPENDENTS": {"guardian", "maximum"}, "UNKNOWN_GUARDIAN": {"guardian"}}
+    values |= {"SELF_REGISTERED_GUARDIAN": {"guardian"}, "GUARDIAN_IS_DEPENDENT": {"guardian"}}
     expected: dict[str, set[str]] = {
         code: values.get(code, set()) for code in (*TableProblem, *ImportProblem)
     }

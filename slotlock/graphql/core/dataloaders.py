@@ -23,7 +23,7 @@ from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.user import Caller, User, UserId
-from slotlock.services.booking.permissions import with_dependents, with_led_slots
+from slotlock.services.booking.permissions import with_led_slots
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import viewer_queries
@@ -166,8 +166,8 @@ class DataLoaders:
     async def _find_wished(self, campaign_ids: Sequence[CampaignId]) -> Mapping[CampaignId, bool]:
         if self._viewer is None:
             return {}
-        viewer = await with_dependents(self._services, self._viewer)
-        family = {viewer.user_id, *viewer.acts_for}
+        dependents = await self.dependents.load(self._viewer.user_id)
+        family = [self._viewer.user_id, *(each.id for each in dependents or ())]
         wished = await self._services.wishes.find_wished(campaign_ids, family)
         return dict.fromkeys(wished, True)
 

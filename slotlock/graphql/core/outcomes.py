@@ -235,12 +235,17 @@ def _list_of(inner: ShownAs) -> ShownAs:
 
 
 def _sentence(message: Message, refusal: object, view: ResultView) -> str:
-    """Return the message of a refusal for the viewer: about themselves, or about somebody else."""
+    """Return the message of a refusal for the viewer: about themselves, or about somebody else.
+
+    A guardian reads of a dependent as of somebody else.
+    """
     about, viewer = message.user_of(refusal) or view.booked_for, view.viewer
     if about is None or viewer is None:
         text = message.neutral
+    elif about == viewer.user_id and viewer.actor_id is None:
+        text = message.own
     else:
-        text = message.own if about == viewer.user_id else message.other
+        text = message.other
     return message.fill(text, refusal)
 
 

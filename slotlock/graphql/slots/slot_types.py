@@ -1,6 +1,7 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Self
@@ -50,6 +51,7 @@ from slotlock.graphql.slots.facts import (
 from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.services.booking.eligibility import Eligibility, check_eligibility
 from slotlock.services.slots import viewer_queries
+from slotlock.services.slots.family_places import FamilyPlace, find_family_places
 
 
 def position_by_start(found: ReadableSlot) -> Position:
@@ -95,7 +97,10 @@ def _shown_field(attribute: Attribute) -> object:
     return property_field(description=f"{attribute.shown} {only}")(read)
 
 
-@strawberry.type(description="The booking of one place in a slot by or for one user.")
+@strawberry.type(
+    description="The booking of one place in a slot by or for one user. Guardians see of it what "
+    "the user sees."
+)
 class Booking(Node):
     def __init__(self, booking: booking.Booking, slot: "Slot", viewer: Caller | None) -> None:
         self.id = booking_global_id(booking.slot_id, booking.id)
@@ -232,7 +237,7 @@ class Booking(Node):
     )
     def calendar_url(self, info: Info) -> str | None:
         booking, viewer = self._booking, self._viewer
-        if viewer is None or viewer.user_id != booking.user_id:
+        if viewer is None or not _is_own(booking.user_id, viewer):
             return None
         code = booking_code(info.context.auth.tokens, booking.slot_id, booking.id, CALENDAR)
         return info.context.to_url(f"/calendars/private/bookings/{code}.ics")
@@ -264,7 +269,7 @@ class Booking(Node):
         booking, viewer = self._booking, self._viewer
         if viewer is None or booking.status is not BookingStatus.CONFIRMED:
             return None
-        if not booking.is_led_by(viewer) and viewer.user_id != booking.user_id:
+        if not booking.is_led_by(viewer) and not _is_own(booking.user_id, viewer):
             return None
         return booking_code(info.context.auth.tokens, booking.slot_id, booking.id)
 
@@ -276,6 +281,11 @@ class Booking(Node):
     def _shows_attendance(self) -> bool:
         viewer = self._viewer
         return self._shows_history or (viewer is not None and self._booking.is_led_by(viewer))
+
+
+def _is_own(user_id: UserId, viewer: Caller) -> bool:
+    """Return whether a place of this user is the viewer's own, or that of a dependent."""
+    return viewer.user_id == user_id or user_id in viewer.acts_for
 
 
 async def _load_placed_user(
@@ -320,10 +330,7 @@ class WaitlistEntry(Node):
     )
     async def waitlisted_by(self, info: Info) -> User | None:
         actor_id, viewer = self._entry.waitlisted_by, self._slot._viewer
-        if viewer is None:
-            return None
-        concerned = (viewer.user_id, *viewer.acts_for)
-        if not (viewer.is_organizer or self._entry.user_id in concerned):
+        if viewer is None or not (viewer.is_organizer or _is_own(self._entry.user_id, viewer)):
             return None
         return await load_referenced_user(info, actor_id) if actor_id else None
 
@@ -435,6 +442,26 @@ class Slot(SlotFacts):
         if viewer is None:
             return None
         return await check_eligibility(info.context.services, viewer, self._slot.id)
+
+    @field(
+        graphql_type=list[
+            Annotated[
+                "FamilyPlace",
+                strawberry.lazy("slotlock.graphql.booking.family_places"),
+            ]
+        ],
+        description="What the caller and each of their dependents, by name, have of the slot; "
+        "empty for an anonymous client.",
+    )
+    async def family_places(self, info: Info) -> list[FamilyPlace]:
+        caller, loaders = info.context.viewer, info.context.loaders
+        if caller is None:
+            return []
+        selection = replace(slot_selection(info), my_booking=True, my_waitlist_entry=True)
+        dependents = await loaders.dependents.load(caller.user_id) or ()
+        return await find_family_places(
+            info.context.services, caller, dependents, self._slot.id, selection
+        )
 
     @field(
         description="A text in Markdown, as the organizer entered it; null without a description. "

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.booking_refusals import BookingRefusal
+from slotlock.domain.booking.booking_refusals import BookingRefusal, UserBanned
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller
@@ -18,7 +18,7 @@ class Eligibility:
     """The refusal that a caller would get, with the slots that it shows; None if they may book."""
 
     caller: Caller
-    refusal: BookingRefusal | None = None
+    refusal: BookingRefusal | UserBanned | None = None
     slots: Mapping[SlotId, SlotState] = field(default_factory=dict)
 
 

@@ -59,7 +59,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
-from slotlock.services.draws.public_records import LONG_READ_S, finish_record
+from slotlock.services.draws.public_records import LONG_READ_S, finish_record, takes_part
 from slotlock.services.draws.wishes import copy_wishes
 
 CONTEXT_BATCH_SIZE = 2_000
@@ -470,14 +470,14 @@ async def only_visible(
 ) -> Sequence[Draw]:
     """Return those of the draws of a campaign that the viewer may see.
 
-    Organizers, and users with an entry in it, see a draw also if its campaign is not published any
-    more, or deleted. Everybody else sees it with the campaign.
+    Organizers, and users with an entry in it and their guardians, see a draw also if its campaign
+    is not published any more, or deleted. Everybody else sees it with the campaign.
     """
     if not draws or await campaigns.find(services, draws[0].campaign_id, viewer):
         return draws
     if viewer is None or viewer.is_organizer:
         return draws if viewer else ()
-    return [each for each in draws if await services.draws.find_result(each, viewer.user_id)]
+    return [each for each in draws if await takes_part(services, each, viewer)]
 
 
 async def find_visible(services: Services, draw_id: DrawId, viewer: Caller | None) -> Draw | None:

@@ -70,7 +70,7 @@ def draw_in(state: DrawState) -> Draw:
         draw = supersede(draw, "a reason", OLGA, NOW)
     assert isinstance(draw, Draw)
     if state is DrawState.CANCELLED:
-        draw = replace(draw, acts=(*draw.acts, DrawAct(NOW, OLGA, state)))
+        draw = replace(draw, acts=(*draw.acts, DrawAct(NOW, state, by=OLGA)))
     assert draw.state is state
     return draw
 

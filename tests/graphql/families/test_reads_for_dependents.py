@@ -1,5 +1,7 @@
 """Guardians read what their dependents read, and nobody else does."""
 
+import secrets
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ from tests.support.clients.campaigns import (
     create_campaign,
     until_draw,
 )
-from tests.support.clients.client import Json, hours_from_now, open_websocket
-from tests.support.scenarios.family import STRANGERS, Family, create_family
+from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, open_websocket
+from tests.support.clients.series import create_series
+from tests.support.scenarios.families import STRANGERS, Family, create_family
+from tests.support.scenarios.led_course import CREATE_LED, change_document
 
 SLOT = """slot { id meetingUrl cancelledForMe isLedByMe myBooking { id } myWaitlistEntry { id }
   myEligibility { mayBook refusal { code ... on AlreadyBooked { booking { id checkInCode } } } }
@@ -47,6 +51,19 @@ HAS_WISHES = "query($id: ID!) { campaign(id: $id) { hasMyWishes } }"
 WATCH_POSITIONS = """subscription($user: ID) {
   myWaitlistEntries(userId: $user) { position slot { myWaitlistEntry { id } } } }"""
 
+FAMILY_PLACES = """query($slot: ID!) { slot(id: $slot) { familyPlaces {
+  user { id name } booking { id checkInCode slot { id myBooking { id } } }
+  waitlistEntry { id position } eligibility { mayBook refusal { code message } }
+} } }"""
+BOOK_FOR = """mutation($input: BookSlotInput!) { bookSlot(input: $input) { ... on Booked {
+  booking { id checkInCode checkInQr calendarUrl history { at } madeAs madeBy { id } } } } }"""
+READ_BOOKING = """query($id: ID!) { node(id: $id) { ... on Booking {
+  id checkInCode checkInQr calendarUrl history { at } madeAs madeBy { id } } } }"""
+LISTED_PLACES = """query($from: DateTime!) { slots(filter: {startsFrom: $from}, first: 2) { nodes {
+  id familyPlaces { user { id } booking { id } } } } }"""
+OWN_PLACE = """query($slot: ID!) { slot(id: $slot) { myBooking { id checkInCode }
+  myWaitlistEntry { id position } myEligibility { mayBook refusal { code message } } } }"""
+
 
 @pytest.fixture
 async def family(app: AppProcess, http: httpx.AsyncClient) -> Family:
@@ -62,20 +79,22 @@ async def add_places(family: Family) -> dict[str, Any]:
     child, organizer, mother = (family.clients[k] for k in ("child", "organizer", "mother"))
     campaign = await create_campaign(organizer, opensAt=hours_from_now(-1))
     wished = await organizer.add_slot(campaignId=campaign)
-    slots = [
-        await organizer.add_slot(capacity=3, meetingUrl="https://meet.example/1") for _ in range(3)
-    ]
-    booked = [await child.book_slot(slot_id) for slot_id in slots]
+    room, mothers = f"Berg {secrets.token_hex(4)}", family.user_ids["mother"]
+    await organizer.execute(CREATE_LED, name=room, leader=mothers)
+    led = await organizer.add_slot(capacity=3, resource=room, meetingUrl="https://meet.example/1")
+    full, called_off = [await organizer.add_slot(waitlistCapacity=3) for _ in range(2)]
+    series = (await create_series(organizer, "FREQ=WEEKLY;COUNT=2", capacity=3))["slots"]
+    of_series, other = (each["id"] for each in series)
+    booked = [await child.book_slot(slot_id) for slot_id in (led, called_off, of_series)]
+    for slot_id in (led, other):
+        await mother.book_slot(slot_id)
+    # The child leaves the second place, waits for it, and then nobody gets it.
     await child.cancel_booking(booked[1]["booking"]["id"])
-    await mother.book_slot(slots[0])
-    full = await organizer.add_slot(waitlistCapacity=3)
-    await organizer.book_slot(full)
+    for slot_id in (full, called_off):
+        await organizer.book_slot(slot_id)
     entry = await child.join(full)
-    called_off = await organizer.add_slot(waitlistCapacity=3)
-    await organizer.book_slot(called_off)
     await child.join(called_off)
     await organizer.cancel_slot(called_off)
-    await organizer.cancel_slot(slots[2])
     until = hours_from_now(1)
     await organizer.execute(CONFIGURE, input={"campaignId": campaign, "wishesUntil": until})
     saved = await child.execute(SET_WISHES, id=campaign, slots=[wished])
@@ -87,7 +106,6 @@ async def add_places(family: Family) -> dict[str, Any]:
         "booking": booked[0]["booking"]["id"],
         "ended": booked[1]["booking"]["id"],
         "entry": entry["entry"]["id"],
-        "called off": called_off,
     }
 
 
@@ -100,6 +118,8 @@ def variables_of(name: str, places: dict[str, Any], user: str | None) -> Json:
 
 async def test_guardians_read_each_list_as_their_dependent_does(family: Family) -> None:
     places, child_id = await add_places(family), family.user_ids["child"]
+    ended = await family.clients["child"].execute("query" + READS["myEndedBookings"])
+    assert ended["nodes"][0]["slot"]["cancelledForMe"] is True
     organizer = family.clients["organizer"]
     await organizer.execute(CLOSE, id=places["campaign"])
     await until_draw(organizer, places["campaign"], "root")
@@ -107,7 +127,7 @@ async def test_guardians_read_each_list_as_their_dependent_does(family: Family) 
         own = await family.clients["child"].execute(
             "query" + document, **variables_of(name, places, None)
         )
-        assert own and own.get("nodes", True) if isinstance(own, dict) else own
+        assert own if isinstance(own, list) else own.get("nodes", own)
         for kind in ("child", "mother", "father"):
             variables = variables_of(name, places, child_id)
             assert await family.clients[kind].execute("query" + document, **variables) == own
@@ -284,3 +304,83 @@ async def test_siblings_wish_together_or_one_by_one(family: Family) -> None:
     assert await wishes() == {"mother": [me], "child": together, "sibling": together}
     assert (await wish("mother", [mia, ben]))["wishes"] is None
     assert await wishes() == {"mother": [me], "child": None, "sibling": None}
+
+
+async def family_places(family: Family, kind: str, slot_id: str) -> dict[str, Json]:
+    """Return the places that somebody sees in a slot by the kind of user, in their order."""
+    found = await family.clients[kind].execute(FAMILY_PLACES, slot=slot_id)
+    kinds = {user_id: kind for kind, user_id in family.user_ids.items()}
+    return {kinds[each["user"]["id"]]: each for each in found["familyPlaces"]}
+
+
+async def test_a_slot_shows_the_places_of_the_caller_and_of_each_dependent(
+    family: Family,
+) -> None:
+    child, sibling, organizer = (family.clients[k] for k in ("child", "sibling", "organizer"))
+    slot_id = await organizer.add_slot(waitlistCapacity=5)
+    free = await organizer.add_slot(capacity=2)
+    booking_id = (await child.book_slot(slot_id))["booking"]["id"]
+    await sibling.join(slot_id)
+    for kind, others in (
+        ("mother", {"child", "sibling"}),
+        ("father", {"child"}),
+        ("other", {"sibling"}),
+        ("former", set()),
+        ("child", set()),
+        ("organizer", set()),
+    ):
+        places = await family_places(family, kind, slot_id)
+        assert (next(iter(places)), set(places)) == (kind, {kind, *others})
+    places = await family_places(family, "mother", slot_id)
+    assert places["mother"]["booking"] is places["mother"]["waitlistEntry"] is None
+    assert places["child"]["booking"]["slot"] == {"id": slot_id, "myBooking": {"id": booking_id}}
+    for kind in ("mother", "child", "sibling"):
+        place, own = places[kind], await family.clients[kind].execute(OWN_PLACE, slot=slot_id)
+        shown = place["booking"] and {key: place["booking"][key] for key in ("id", "checkInCode")}
+        assert (shown, place["waitlistEntry"]) == (own["myBooking"], own["myWaitlistEntry"])
+        eligibility, own = place["eligibility"], own["myEligibility"]
+        assert eligibility["mayBook"] == own["mayBook"]
+        assert eligibility["refusal"]["code"] == own["refusal"]["code"]
+    # A guardian reads of a child, and not of themselves.
+    message = places["child"]["eligibility"]["refusal"]["message"]
+    assert message == "This user already has a booking in this slot."
+    is_free = await family_places(family, "mother", free)
+    assert [each["eligibility"]["mayBook"] for each in is_free.values()] == [True] * 3
+    change_document(family.app, "users", family.user_ids["sibling"], bannedAt=datetime.now(UTC))
+    banned = (await family_places(family, "mother", free))["sibling"]["eligibility"]
+    assert (banned["mayBook"], banned["refusal"]["code"]) == (False, "USER_BANNED")
+    anonymous = GraphQLTestClient(child.http, child.url)
+    assert await anonymous.execute(FAMILY_PLACES, slot=slot_id) == {"familyPlaces": []}
+
+
+async def test_the_result_of_a_booking_for_a_dependent_has_its_codes(family: Family) -> None:
+    child, mother = family.clients["child"], family.clients["mother"]
+    child_id = family.user_ids["child"]
+    slot_id = await family.clients["organizer"].add_slot()
+    booked = await mother.execute(BOOK_FOR, input={"slotId": slot_id, "userId": child_id})
+    assert booked["booking"]["checkInCode"]
+    assert booked["booking"] == await child.execute(READ_BOOKING, id=booked["booking"]["id"])
+    # Once the mother is no guardian any more, that she made the booking shows her nothing of it.
+    family.set_guardians("child", "father")
+    assert await mother.execute(READ_BOOKING, id=booked["booking"]["id"]) is None
+
+
+async def test_a_list_shows_the_places_of_a_family_in_each_slot(family: Family) -> None:
+    organizer, times = family.clients["organizer"], {"endTime": hours_from_now(90_001)}
+    start = hours_from_now(90_000)
+    slots = [await organizer.add_slot(capacity=4, startTime=start, **times) for _ in range(2)]
+    booked = {
+        kind: (await family.clients[kind].book_slot(slot_id))["booking"]["id"]
+        for kind, slot_id in zip(("child", "sibling"), slots, strict=True)
+    }
+    found = await family.clients["mother"].execute(LISTED_PLACES, **{"from": start})
+    shown = {
+        (slot["id"], place["user"]["id"]): place["booking"]["id"]
+        for slot in found["nodes"]
+        for place in slot["familyPlaces"]
+        if place["booking"]
+    }
+    assert shown == {
+        (slots[0], family.user_ids["child"]): booked["child"],
+        (slots[1], family.user_ids["sibling"]): booked["sibling"],
+    }

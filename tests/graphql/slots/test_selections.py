@@ -34,6 +34,8 @@ INNER_FIELDS = {
     "WaitlistEntry": "{ id since position slot { id title } }",
     "BookingEligibility": "{ mayBook refusal { __typename code message } }",
     "Campaign": "{ id }",
+    "FamilyPlace": "{ user { id } booking { id slot { title } } waitlistEntry { id } "
+    "eligibility { mayBook refusal { code message } } }",
     "Resource": "{ id name kind }",
     "SlotSeries": "{ id }",
     "User": "{ id }",
