@@ -48,6 +48,7 @@ from slotlock.domain.users.email_addresses import (
     normalize_username,
 )
 from slotlock.domain.users.groups import clean_groups, validate_groups
+from slotlock.domain.users.import_file import split_list_name
 from slotlock.domain.users.user import (
     Caller,
     Role,
@@ -139,7 +140,8 @@ async def create_invited_user(
     """Create an account without a password, and invite its user to set one, also in a mail."""
     if refusal := role_refusal(caller, role):
         return refusal
-    name, cleaned_groups = normalize_line(name), clean_groups(groups)
+    name, family_name = split_list_name(normalize_line(name))
+    cleaned_groups = clean_groups(groups)
     login_name, login_problems = _parse_login_name(email, username)
     if email is None and username is None:
         login_problems = {"email": ProblemCode.LOGIN_NAME_MISSING.problem()}
@@ -153,7 +155,7 @@ async def create_invited_user(
         return InvalidInput(field_problems)
     now, (token, hash_) = auth.now(), new_code(auth.tokens)
     expires_at = now + INVITATION_TTL
-    new = InvitedUser(name, login_name, role, cleaned_groups, hash_, expires_at)
+    new = InvitedUser(name, login_name, role, cleaned_groups, hash_, expires_at, family_name)
     user = await auth.repositories.account_admin_writer.insert(
         new,
         caller.user_id,
@@ -179,7 +181,7 @@ async def update_user(
     Only admins change the login name of an account whose user has signed in. Their own needs the
     password (`change_email`), if a mail to the new one would lead in: a stolen session must not.
     """
-    new_name = None if name is None else normalize_line(name)
+    new_name, family_name = (None, None) if name is None else split_list_name(normalize_line(name))
     phone = normalize_phone(number) if isinstance(number, str) else number
     new_login_name, login_problems = _parse_login_name(email, username)
     problems = {
@@ -211,6 +213,7 @@ async def update_user(
             caller.user_id,
             auth.now(),
             email_changed_mails(auth, user, login_name_after),
+            family_name,
         )
         if isinstance(updated, LoginNameTaken):
             return _taken(login_name_after)

@@ -53,6 +53,7 @@ class InvitedUser:
     groups: tuple[str, ...]
     invitation_hash: str
     invitation_until: datetime
+    family_name: str | None = None
 
 
 @value_object
@@ -90,7 +91,7 @@ class AccountAdminWriter:
         """
         self._required.require(EMAIL_INDEX)
         document = {
-            **to_new_document(new.name, new.login_name, new.role, None, now),
+            **to_new_document(new.name, new.login_name, new.role, None, now, new.family_name),
             **({"groups": list(new.groups)} if new.groups else {}),
             "invitation": {
                 "hash": new.invitation_hash,
@@ -120,6 +121,7 @@ class AccountAdminWriter:
         by: UserId,
         now: datetime,
         mails: Sequence[OutboxEntry] = (),
+        family_name: str | None = None,
     ) -> User | LoginNameTaken | None:
         """Change the name, the login name and the telephone. Return None if the user changed.
 
@@ -136,8 +138,10 @@ class AccountAdminWriter:
             "phone": expected.phone,
             "erasedAt": None,
         }
-        in_lists = list_fields_of(name, login_name, expected.family_name)
+        in_lists = list_fields_of(name, login_name, family_name or expected.family_name)
         update: Document = {"$set": {"name": name, "email": login_name, **in_lists}, "$unset": {}}
+        if family_name:
+            update["$set"]["familyName"] = family_name
         if phone:
             update["$set"]["phone"] = phone
         else:
