@@ -25,6 +25,8 @@ from tests.support.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+USERS_VIEW = "people"
+
 CONFIGURE = """mutation($input: ConfigureDrawInput!) { configureDraw(input: $input) {
   __typename } }"""
 OWN_WISHES = "query($id: ID!) { myWishes(campaignId: $id) { userIds ranked { slotId } } }"
@@ -417,7 +419,7 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await organizing.goto(f"/board#/monitor/{course.campaign_id}")
     await shown(organizing, "published the draw").wait_for()
     await expect(organizing.locator("[data-key=log]")).not_to_contain_text("a place in")
-    await organizing.goto(f"/board#/people/{await student.fetch_user_id()}")
+    await organizing.goto(f"/board#/{USERS_VIEW}/{await student.fetch_user_id()}")
     await expect(organizing.locator("[data-key=places] li").first).to_contain_text("by the draw")
     await page.reload()
     await shown(page, "You have a place, from round 1.").wait_for()
