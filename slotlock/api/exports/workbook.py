@@ -45,7 +45,7 @@ from slotlock.api.exports.export_builder import ExportJob
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
 from slotlock.domain.booking.booking import BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
-from slotlock.domain.reports.export_formats import ExportGrouping
+from slotlock.domain.reports.export_formats import ExportGrouping, ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
 from slotlock.domain.schedule.schedule_texts import format_short_day
 from slotlock.domain.schedule.zones import to_local_time

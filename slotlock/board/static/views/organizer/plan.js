@@ -134,6 +134,7 @@ export function openPlan(part) {
    */
   async function each(key, name, chosen) {
     let isDone = true;
+    made = null;
     for (const slot of chosen) {
       if (!(await actions.run(key, name, { id: slot.id }))) {
         const refusal = actions.problems.get(key);
@@ -157,6 +158,7 @@ export function openPlan(part) {
 
   /** Publish the campaign, whose drafts stay hidden. */
   async function publishOthers() {
+    made = null;
     if (await actions.run("publish", "publishCampaign", { id: campaignId }, t("plan.published"))) await load();
   }
 
