@@ -351,7 +351,7 @@ def with_root(draw: Draw, root: str, entry_count: int, now: datetime) -> Draw:
     return _changed(replace(draw, root=root, root_at=now, entry_count=entry_count))
 
 
-def with_seed(draw: Draw, text: str | None, by: UserId, now: datetime) -> Draw | DrawRefusal:
+def with_seed(draw: Draw, by: UserId, now: datetime, text: str | None) -> Draw | DrawRefusal:
     """Return the draw with its seed, which nobody can replace; the same seed changes nothing.
 
     It is what the announced source gave, or without one what the server made at the opening.

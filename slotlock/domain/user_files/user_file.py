@@ -190,6 +190,16 @@ def join_names(first_name: str, last_name: str) -> str:
     return " ".join(filter(None, names))
 
 
+def split_list_name(text: str) -> tuple[str, str | None]:
+    """Return a name, and the family name in one that lists show, as `Winter, Ute`."""
+    family_name, _, given_name = map(
+        str.strip, text.replace("\N{FULLWIDTH COMMA}", ",").partition(",")
+    )
+    if not family_name or not given_name or "," in given_name:
+        return text, None
+    return join_names(given_name, family_name), family_name
+
+
 class _RowParser:
     """Parses one record after the other and collects the rows and their problems."""
 

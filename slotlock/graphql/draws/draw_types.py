@@ -14,6 +14,7 @@ from slotlock.domain.draws import closing, draw, drawing, measures
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.arguments import ReadForArgument
 from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders, DrawState, WishResult
 from slotlock.graphql.core.ids import (
     draw_global_id,
@@ -195,9 +196,10 @@ class Draw:
         description="The caller's entry in this draw and, once it is published, what became of "
         "each wish and why. Null before the wishes are closed, and without an entry."
     )
-    async def my_result(self, info: Info) -> "DrawResult | None":
-        viewer = info.context.viewer
-        return await self._result_of(info, viewer.user_id) if viewer else None
+    async def my_result(self, info: Info, user_id: ReadForArgument = None) -> "DrawResult | None":
+        context = info.context
+        viewer = context.viewer if user_id is None else await context.caller_for(user_id)
+        return await self._result_of(info, viewer.user_id, viewer) if viewer else None
 
     @field(
         description="The same as `myResult` about any user, for organizers who are asked why. "
@@ -212,9 +214,11 @@ class Draw:
         parsed = parse_user_id(user_id)
         return await self._result_of(info, parsed) if parsed else None
 
-    async def _result_of(self, info: Info, user_id: UserId) -> "DrawResult | None":
+    async def _result_of(
+        self, info: Info, user_id: UserId, viewer: Caller | None = None
+    ) -> "DrawResult | None":
         found = await draws.explain_result(info.context.services, self._draw, user_id)
-        return DrawResult.from_domain(found) if found else None
+        return DrawResult.from_domain(found, viewer) if found else None
 
 
 @strawberry.type(description="A slot that somebody wishes for.")

@@ -149,7 +149,7 @@ async def test_an_empty_cell_removes_guardians_and_the_log_names_both_by_their_i
             for edit in note["edits"]
             if edit["field"] == "guardians" and str(edit["user"]) == users["mia"].id
         ]
-    text = ", ".join(parents)
+    text = ", ".join(f"user_{each}" for each in parents)
     assert sorted(edits, key=str) == [(text, None), (None, text)]
 
 

@@ -98,7 +98,7 @@ def test_a_cell_may_have_two_guardians(
     assert row.guardians == tuple(map(NamedGuardian, ("pam@x.org", "tom@x.org"), expected))
 
 
-def test_a_column_of_parents_has_their_names_beside_one_of_their_addresses() -> None:
+def test_a_column_of_parents_has_their_names_if_another_has_the_addresses() -> None:
     (mia,) = rows_of("Name,Eltern\nMia,p@x.org\n")
     assert mia.guardians == (NamedGuardian("p@x.org"),)
     named = (NamedGuardian("p@x.org", "Pam P."),)
@@ -108,7 +108,7 @@ def test_a_column_of_parents_has_their_names_beside_one_of_their_addresses() -> 
     assert mia.guardians == named
 
 
-def test_names_of_both_parents_beside_one_column_of_addresses_are_in_order() -> None:
+def test_names_of_both_parents_with_one_column_of_addresses_are_in_order() -> None:
     mia, ben = rows_of("Name,Mutter,Vater,E-Mail Eltern\nMia,,Tom,t@x.org\nBen,Pam,Tom,p@x.org\n")
     assert (mia.guardians, ben.guardians) == (
         (NamedGuardian("t@x.org", "Tom"),),

@@ -20,6 +20,7 @@ from slotlock.domain.notifications.mail_kinds import (
     ANNOUNCEMENT,
     BOOKING_KINDS,
     CAMPAIGN_OPENS,
+    COLLECTED_FOR,
     DRAW_RESULT,
     TICKET_DECIDED,
     mails_about,
@@ -32,7 +33,10 @@ from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 from slotlock.infrastructure.mongo.users.user_repository import UserRepository
+from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
+from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease
+from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.booking import waitlist
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.booking.booking_changes import change_booking
@@ -40,6 +44,7 @@ from slotlock.services.booking.move import move
 from slotlock.services.campaigns import campaigns
 from slotlock.services.commands.executor import execute
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.notifications import mailer
 from slotlock.services.notifications.announcements import send_announcement
 from slotlock.services.notifications.outbox_reader import OutboxReader
@@ -364,7 +369,8 @@ async def test_a_guardian_reads_once_when_children_can_book_and_not_of_former_on
     )
     saved = await campaigns.create(scene.services, draft, scene.organizer.user_id)
     assert isinstance(saved, CampaignSaved), saved
-    await change_user(scene, family[0].user_id, refusedTopics=["announcements"])
+    for child in family:
+        await change_user(scene, child.user_id, refusedTopics=["announcements"])
     await scene.schedule(6 * HOUR)
     await change_user(scene, family[0].user_id, guardians=[ObjectId(scene.members[0].user_id)])
     await scene.send(timedelta())
@@ -394,15 +400,22 @@ async def test_an_announcement_is_one_mail_to_a_guardian_of_several_children(
 async def test_a_ticket_of_a_child_is_decided_by_mail_to_its_guardians_only(
     scene: MailScene, family: Sequence[Caller]
 ) -> None:
-    slots = [await scene.insert_slot(title=title) for title in ("Yoga", "Judo")]
-    now, requested_at = scene.clock.now, scene.clock.now - 2 * HOUR
+    (mia, ben), services, now = family, scene.services, scene.clock.now
+    yoga, judo = await scene.insert_slot(capacity=1), await scene.insert_slot(title="Judo")
+    await scene.book(yoga, 2)
+    services.sends_mail = True
+    key = IdempotencyKey.for_request(mia.user_id, "k", yoga)
+    hashes = (key.key_hash, key.short_request_hash)
+    queued = QueuedBooking(yoga, mia.user_id, mia.user_id, False, *hashes)
+    ticket = StreamEntry("1-0", {}, queued, now - 2 * HOUR)
+    assert await serve_batch(services, yoga, [ticket]) == [ticket]
     for by in (scene.members[0], scene.members[2]):
-        tickets = (
-            ticket_mail(id_, each.user_id, by.user_id, requested_at, SlotFull(id_), now, by.user_id)
-            for id_, each in zip(slots, family, strict=True)
-        )
-        mails = await to_recipients(scene.services, [each for each in tickets if each])
-        await scene.services.outbox.insert(mails, now)
+        ids = (judo, ben.user_id, by.user_id)
+        mail = ticket_mail(*ids, now - 2 * HOUR, SlotFull(judo), now, by.user_id)
+        assert mail is not None
+        await services.outbox.insert(await to_recipients(services, [mail]), now)
+    entries = await scene.entries()
+    assert [each.due_at - now for each in entries] == [COLLECTED_FOR] * 3
     await scene.send()
     [(first, subject, text), (second, other_subject, _)] = mails_of(scene)
     assert (first, second) == ("0@school.test", "1@school.test")

@@ -29,10 +29,9 @@ export function openImport() {
   /** Offer that the addresses are those of parents; more so if several lines have the same. */
   function parentsPart() {
     const isShared = imports.problems.some(({ code, column }) => code === "SAME_USER" && column === "email");
-    return [
-      checkbox("check", t("people.ofParents"), { checked: isOfParents }, setOfParents),
-      isShared && notice("", "warning", t("people.sharedAddresses"), button("second", t("people.ofParents"), () => setOfParents(true))),
-    ];
+    return isShared
+      ? notice("", "warning", t("people.sharedAddresses"), button("second", t("people.ofParents"), () => setOfParents(true)))
+      : checkbox("check", t("people.ofParents"), { checked: isOfParents }, setOfParents);
   }
 
   /** @param {string} choice */
