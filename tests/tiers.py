@@ -76,7 +76,7 @@ SLOW = (
     "infrastructure/mongo/test_client.py::test_a_server_is_unavailable_until",
     "services/commands/test_unconfirmed_writes.py", "services/live/test_majority_stalls.py",
     # servers and processes that stop, freeze or slow down
-    "api/endpoints/test_organizer_endpoint.py::test_an_unresponsive_mongodb",
+    "api/endpoints/test_endpoint.py::test_an_unresponsive_mongodb",
     "api/exports/test_export_builder.py::test_an_unavailable_mongodb_fails_an_export",
     "auth/user_import/test_import_races.py::test_the_import_of_a_killed_process",
     "cli/doctor/test_doctor.py", "cli/test_main.py::test_an_unavailable_mongodb_is_reported",

@@ -24,9 +24,9 @@ from slotlock.api.backend import (
 from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import Calendars, calendars_endpoint
 from slotlock.api.endpoints.back_channel_endpoint import back_channel_endpoint
+from slotlock.api.endpoints.endpoint import Endpoint
 from slotlock.api.endpoints.frame_endpoint import frame_endpoint
 from slotlock.api.endpoints.health import HealthEndpoints
-from slotlock.api.endpoints.organizer_endpoint import Endpoint
 from slotlock.api.endpoints.personal_data_endpoint import personal_data_endpoint
 from slotlock.api.endpoints.unsubscribe_endpoint import unsubscribe_endpoint
 from slotlock.api.endpoints.user_file_endpoints import import_endpoint, invitations_endpoint

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from slotlock.api.endpoints.callers import optional_caller, require_caller
 from slotlock.api.endpoints.downloads import content_disposition, has_etag
-from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token
+from slotlock.api.endpoints.endpoint import Endpoint, any_token
 from slotlock.auth import calendar_tokens
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token
+from slotlock.api.endpoints.endpoint import Endpoint, any_token
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.auth.sign_on.back_channel import end_provider_session

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from slotlock.api.endpoints.callers import require_caller
-from slotlock.api.endpoints.organizer_endpoint import Endpoint
+from slotlock.api.endpoints.endpoint import Endpoint
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from slotlock.api.endpoints.callers import require_caller
 from slotlock.api.endpoints.downloads import content_disposition
-from slotlock.api.endpoints.organizer_endpoint import Endpoint
+from slotlock.api.endpoints.endpoint import Endpoint
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef

@@ -10,7 +10,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token
+from slotlock.api.endpoints.endpoint import Endpoint, any_token
 from slotlock.api.middleware.error_pages import PAGE, POLICY, STYLE
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from slotlock.api.endpoints.callers import recheck_organizer
 from slotlock.api.endpoints.csv_files import INVITATION_VIEW, invitation_csv_lines
 from slotlock.api.endpoints.downloads import choose_separator, content_disposition
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
+from slotlock.api.endpoints.endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import error_response
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.container import Auth

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from slotlock.api.endpoints.callers import optional_caller, require_caller
 from slotlock.api.endpoints.downloads import accepts_gzip, content_disposition, has_etag
-from slotlock.api.endpoints.organizer_endpoint import Check, Endpoint, query_params
+from slotlock.api.endpoints.endpoint import Check, Endpoint, query_params
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids

@@ -30,7 +30,7 @@ from slotlock.api.endpoints.downloads import (
     content_disposition,
     preferred_languages,
 )
-from slotlock.api.endpoints.organizer_endpoint import Endpoint, any_token, query_params
+from slotlock.api.endpoints.endpoint import Endpoint, any_token, query_params
 from slotlock.api.exports.export_builder import (
     Export,
     ExportBuilder,

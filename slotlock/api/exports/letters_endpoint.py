@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from slotlock.api.endpoints.callers import recheck_organizer
 from slotlock.api.endpoints.downloads import content_disposition
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
+from slotlock.api.endpoints.endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.user_file_endpoints import CSV_MEDIA_TYPE, OTHER_CSV_MEDIA_TYPES
 from slotlock.api.exports.export_builder import ExportBuilder
 from slotlock.api.exports.export_endpoint import MEDIA_TYPES, FileResponse, require_file

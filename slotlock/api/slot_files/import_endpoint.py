@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from slotlock.api.endpoints.callers import recheck_organizer
-from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
+from slotlock.api.endpoints.endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import error_response
 from slotlock.api.endpoints.user_file_endpoints import (
     CSV_MEDIA_TYPE,

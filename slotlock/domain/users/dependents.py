@@ -33,7 +33,7 @@ def guardian_refusal(
     if guardian.self_registered:
         return SelfRegistered()
     problem: Problem | None = None
-    others = {each.id for each in dependents if guardian.id in each.guardians} - {user_id}
+    others = {each.id for each in dependents if guardian.id in each.guardians}
     if any(user_id in each.guardians for each in dependents):
         problem = ProblemCode.HAS_DEPENDENTS.problem()
     elif guardian.guardians or guardian.id == user_id:

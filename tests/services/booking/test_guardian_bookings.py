@@ -20,6 +20,7 @@ from slotlock.infrastructure.mongo.users.user_repository import UserRepository
 from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.services.admission import queued_batch
+from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.booking.book import BookingOptions, book_slot, book_slots
 from slotlock.services.booking.move import move
@@ -147,7 +148,7 @@ def test_an_organizer_books_and_moves_the_own_child_by_the_rules(
 ) -> None:
     organizer, child = pair.organizer, pair.callers[0].user_id
     store_guardians(pair.database, child, organizer.user_id)
-    one, other = add_slots(pair, 2, 2, choice_group="week 1")
+    one, other, third = add_slots(pair, 2, 2, 2, choice_group="week 1")
     (free,) = add_slots(pair, 2)
     if not is_guarded:
         monkeypatch.setattr(BookingRequest, "made_by", organizers_first)
@@ -163,10 +164,11 @@ def test_an_organizer_books_and_moves_the_own_child_by_the_rules(
         assert booking.made_as is (MadeAs.GUARDIAN if is_guarded else None)
         request = BookingChangeRequest(free, booking.id, organizer)
         moved = await move(services, request, other)
-        return [type(each.outcome).__name__ for each in (second, moved)]
+        queued = await request_booking(services, organizer, third, child, options)
+        return [type(each.outcome).__name__ for each in (second, moved, queued)]
 
     # The control is the expression that knew organizers only: it overrides the limit.
-    expected = ["LimitReached"] * 2 if is_guarded else ["Booked", "AlreadyBooked"]
+    expected = ["LimitReached"] * 3 if is_guarded else ["Booked", "AlreadyBooked", "Ticket"]
     assert pair.runner.run(outcomes()) == expected
 
 
