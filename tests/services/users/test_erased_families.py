@@ -8,6 +8,7 @@ from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
+from slotlock.domain.notifications.outbox import LEASE, Channel, OutboxEntry
 from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Document
@@ -104,6 +105,30 @@ def test_with_a_child_the_mails_about_it_end_and_those_about_its_sibling_stay(
     sweep(pair)
     assert "guardians" not in document_of(pair, child)
     assert document_of(pair, sibling)["guardians"] == [ObjectId(member.user_id)]
+
+
+def test_a_mail_about_a_sibling_is_sent_although_it_waited_with_one_about_an_erased_child(
+    pair: ServicePair, member: Caller
+) -> None:
+    outbox, run = pair.services[0].outbox, pair.runner.run
+    child, sibling = (add_dependent(pair, member.user_id) for _ in range(2))
+    ids = [add_mail(pair, member.user_id, each.user_id) for each in (child, sibling)]
+    group = {"$set": {"group": f"user:{member.user_id}"}}
+    pair.database["outbox"].update_many({"_id": {"$in": ids}}, group)
+
+    def find_due() -> list[OutboxEntry]:
+        due = run(outbox.find_due(Channel.MAIL, pair.clock(), 1000))
+        return [each for each in due if each.id in ids]
+
+    lead = next(each for each in find_due() if each.id == ids[0])
+    [[_, follower]] = run(outbox.lease([lead], pair.clock()))
+    assert follower.id == ids[1]
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, child)))
+    pair.clock.advance(LEASE)
+    (due,) = find_due()
+    assert (due.id, due.lead_id) == (ids[1], None)
+    [[sent]] = run(outbox.lease([due], pair.clock()))
+    assert sent.id == ids[1]
 
 
 def test_the_places_and_the_other_guardian_of_children_stay_without_their_guardian(

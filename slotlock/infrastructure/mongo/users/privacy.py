@@ -17,6 +17,7 @@ from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import USER_FIELDS, AuditNote
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.account_admin_rules import ERASED_NAME, LastAdmin
 from slotlock.domain.users.user import Role, UserId
@@ -167,6 +168,7 @@ class ErasureRepository:
         await self._users.update_one(erased, {"$unset": LATE_FIELDS})
         await self._sessions.delete_many(user_sessions_query(user_id))
         # Messages of webhooks have ids only, and say that the user was erased.
+        await self._send_alone(user)
         mails = {"$or": [{"user": user, "channel": "mail"}, {"dependent": user}]}
         await self._database["outbox"].delete_many(mails)
         no_values = {"$set": {"edits.$[edit].before": None, "edits.$[edit].after": None}}
@@ -176,6 +178,15 @@ class ErasureRepository:
             ({"users": user}, {**personal, "edit.user": user}),
         ):
             await self._notes.update_many(query, no_values, array_filters=[edit])
+
+    async def _send_alone(self, dependent: ObjectId) -> None:
+        """Let what guardians get in one mail with what is about a dependent wait on its own."""
+        outbox, exists = self._database["outbox"], {"$exists": True}
+        leads = {"dependent": dependent, "group": exists, "dueAt": exists}
+        async for lead in outbox.find(leads, {"group": 1, "dueAt": 1}):
+            again = {"state": OutboxState.QUEUED.value, "attempts": 0, "dueAt": lead["dueAt"]}
+            followers = {"group": lead["group"], "lead": lead["_id"]}
+            await outbox.update_many(followers, {"$set": again, "$unset": {"lead": ""}})
 
 
 def _to_placeholder(user: Document, by: UserId | None, now: datetime) -> Document:
