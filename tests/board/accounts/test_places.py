@@ -3,9 +3,10 @@
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.support.board.pages import Board, Course, Student, shown
+from tests.support.board.pages import VOUCH, Board, Course, Student, shown
 from tests.support.clients.campaigns import CONFIGURE, SET_WISHES, create_campaign
 from tests.support.clients.client import hours_from_now
+from tests.support.scenarios.families import set_guardians
 
 NO_SHOW = "mutation($id: ID!) { markNoShow(bookingId: $id) { __typename } }"
 PUBLISH = "mutation($id: ID!) { publishSlot(slotId: $id) { __typename } }"
@@ -113,13 +114,23 @@ async def test_somebody_who_was_taken_off_a_list_comes_back_at_its_end(board: Bo
     await line.get_by_text("2. Chess").wait_for()
 
 
-async def test_an_erasure_names_the_place_that_becomes_free_and_is_confirmed(board: Board) -> None:
+async def test_an_erasure_names_free_places_and_children_left_alone_and_is_confirmed(
+    board: Board,
+) -> None:
     mia, chess = await board.student("Mia"), await board.course(title="Escape Room")
+    father, ben, cleo = [await board.student(name) for name in ("Father", "Ben", "Cleo")]
+    ids = [await each.fetch_user_id() for each in (mia, father, ben, cleo)]
+    for user_id in ids:
+        await board.organizer.execute(VOUCH, id=user_id)
+    for child, guardians in zip(ids[2:], (ids[:1], ids[:2]), strict=True):
+        changed = await set_guardians(board.organizer, child, guardians)
+        assert changed["__typename"] == "UserUpdated"
     await mia.book_slot(chess.slot_id)
     page = await user_page(board, mia)
     await page.get_by_role("link", name="Escape Room").wait_for()
     await page.get_by_role("button", name="Erase the account").click()
     await shown(page, "1 place becomes free: Escape Room.").wait_for()
+    await shown(page, "These children then have no account of a parent: Ben.").wait_for()
     await page.get_by_role("button", name="Erase forever").click()
     await shown(page, "Mia is erased.").wait_for()
 

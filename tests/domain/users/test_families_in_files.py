@@ -288,6 +288,11 @@ def test_guardians_whom_the_file_of_a_sync_names_are_not_gone() -> None:
     membership = sync(frozenset({MIA.id}), frozenset({PAM.id})).membership
     assert membership is not None
     assert (membership.named, membership.returned) == ((PAM,), (PAM,))
+    # A child that the file no longer names is gone as all are, also without a login name.
+    rows = rows_of("name,guardian\nBen Münz,pam@x.org\n")
+    membership = sync(ids, frozenset()).membership
+    assert membership is not None
+    assert membership.gone == (MIA, TOM)
 
 
 ADA = Resource("Ms. Ada", ResourceKind.STAFF)

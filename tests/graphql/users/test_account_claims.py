@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from pymongo import MongoClient
 from redis import Redis
 
 from slotlock.auth.admin import account_claims
@@ -25,6 +26,7 @@ from tests.support.clients.campaigns import (
 )
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.fixtures import Two
+from tests.support.scenarios.families import store_guardians
 from tests.support.stores.users import auth_for_database, insert_user
 
 MEMBER_COUNT = 1
@@ -101,6 +103,18 @@ async def test_a_claim_gives_the_account_to_the_user_of_its_address(
     accepted = await admin.execute(SET_PASSWORD, token=claimed["invitationToken"])
     assert accepted["__typename"] == "Session"
     assert (await claim(admin, stranger))["code"] == "NOT_SELF_REGISTERED"
+
+
+async def test_a_claim_leaves_who_acts_for_whom(
+    auth: Auth, admin: BookingClient, mongo_url: str
+) -> None:
+    parent, child = [await insert_user(auth, self_registered=True) for _ in range(2)]
+    with MongoClient[Json](mongo_url) as mongo:
+        store_guardians(mongo.get_default_database(), child.id, parent.id)
+    for user in (parent, child):
+        assert (await claim(admin, user))["__typename"] == "UserClaimed"
+    found = await auth.repositories.users.find_dependents([parent.id])
+    assert [(each.id, each.self_registered) for each in found] == [(child.id, False)]
 
 
 async def test_a_claim_asks_what_becomes_of_the_places_before_it_changes_anything(

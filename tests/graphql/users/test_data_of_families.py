@@ -26,6 +26,8 @@ from tests.support.clients.fixtures import Five
 from tests.support.stores.users import auth_for_database, insert_user
 
 MEMBER_COUNT = 4
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
+MY_BOOKINGS = "query($userId: ID) { myBookings(userId: $userId) { nodes { id } } }"
 
 
 @dataclass
@@ -147,3 +149,28 @@ async def test_a_guardian_who_is_removed_during_the_download_gets_no_further_chi
             await family.set("mia", guardians=[family.object_id("father")])
         text += chunk
     assert [each["account"][0]["name"] for each in json.loads(text)["dependents"]] == ["Ben"]
+
+
+async def test_a_banned_guardian_acts_no_more_and_the_places_of_the_child_stay(
+    family: Family,
+) -> None:
+    slots = [await family.organizer.add_slot(capacity=2) for _ in range(2)]
+    child = {"userId": family.ids["mia"]}
+    booked = (await family.mother.book_slot(slots[0], **child))["booking"]["id"]
+    await family.organizer.execute(BAN, user=family.ids["mother"])
+    assert await family.mother.error_code(MY_BOOKINGS, **child) == "UNAUTHENTICATED"
+    assert (await family.organizer.fetch_booking(booked))["status"] == "CONFIRMED"
+    assert (await family.father.book_slot(slots[1], **child))["__typename"] == "Booked"
+    assert (await family.father.cancel_booking(booked))["__typename"] == "BookingCancelled"
+
+
+async def test_guardians_do_not_book_for_a_banned_child_whose_places_stay(family: Family) -> None:
+    slots = [await family.organizer.add_slot() for _ in range(2)]
+    child = {"userId": family.ids["mia"]}
+    booked = (await family.mother.book_slot(slots[0], **child))["booking"]["id"]
+    await family.organizer.execute(BAN, user=family.ids["mia"])
+    assert (await family.mother.book_slot(slots[1], **child))["code"] == "USER_BANNED"
+    refused = await family.mother.book_all({"slotId": slots[1], **child})
+    assert refused["refusals"][0]["refusal"]["code"] == "USER_BANNED"
+    assert (await family.father.join(slots[0], family.ids["mia"]))["code"] == "USER_BANNED"
+    assert (await family.father.fetch_booking(booked))["status"] == "CONFIRMED"

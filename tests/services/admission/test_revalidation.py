@@ -230,6 +230,8 @@ PERMISSION_CHANGES = {
     "sender banned": PermissionChange(ban_sender, "UserBanned"),
     "user of an organizer's request banned": PermissionChange(ban_user, "UserBanned", "organizer"),
     "guardian removed": PermissionChange(end_guardianship, "NotTeammate", "guardian"),
+    "guardian banned": PermissionChange(ban_sender, "UserBanned", "guardian"),
+    "user of a guardian banned": PermissionChange(ban_user, "UserBanned", "guardian"),
 }
 DEMOTION = {"organizer demoted": PermissionChange(demote_sender, "NotTeammate", "organizer")}
 

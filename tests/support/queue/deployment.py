@@ -234,8 +234,8 @@ def open_shared_frontends(servers: EmbeddedServers, directory: Path) -> Iterator
 async def queue_deployment(
     queue_frontends: SharedFrontends, log_dir: Path
 ) -> AsyncIterator[QueueDeployment]:
-    """Yield a deployment with 12 members whose queue is not served."""
-    async with open_queue_deployment(queue_frontends, log_dir, 12) as deployment:
+    """Yield a deployment with 16 members whose queue is not served."""
+    async with open_queue_deployment(queue_frontends, log_dir, 16) as deployment:
         yield deployment
 
 

@@ -5,7 +5,7 @@ import { codeOf, me, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { askOnce, bones, button, failure, icon, notice } from "../../../parts.js";
 import { opening } from "../../../slotstate.js";
-import { dayOf, deviceZone, sentences, t } from "../../../text.js";
+import { commas, dayOf, deviceZone, sentences, t } from "../../../text.js";
 import { identityList } from "../../signon.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
@@ -71,11 +71,13 @@ export function openPerson(part) {
   };
   const mailed = () => t("people.mailedTo", { email: user.email });
 
-  /** Ask by the name, and say which places others get. */
+  /** Ask by the name, and say which places others get and which children have nobody then. */
   function eraseQuestion() {
     const titles = (places?.next() ?? []).filter((each) => each.slot.status !== "CANCELLED").map((each) => each.slot.title);
     const frees = titles.length > 0 && t("people.eraseFrees", { count: titles.length, titles: titles.join(", ") });
-    return [t("people.eraseAsk", { name: user.name }), frees].filter(Boolean).join(" ");
+    const alone = user.dependents.filter((/** @type {any} */ each) => each.guardians.length < 2);
+    const leaves = alone.length > 0 && t("people.eraseLeaves", { names: commas(alone.map((/** @type {any} */ each) => each.name)) });
+    return [t("people.eraseAsk", { name: user.name }), frees, leaves].filter(Boolean).join(" ");
   }
 
   async function erase() {
