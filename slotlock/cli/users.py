@@ -145,6 +145,8 @@ def set_role(args: Namespace) -> str:
                     f"{user.login_name} registered as {user.name} on {user.created_at:%Y-%m-%d}, "
                     "and nobody has vouched for them yet; --vouch does"
                 )
+            case InvalidInput() as invalid:
+                raise CommandError(" ".join(problem.message for problem in invalid.problems))
             case UserNotFound():
                 raise _unknown(args.login_name)
 

@@ -11,7 +11,7 @@ export type BookSlotInput = {
   idempotencyKey?: string | null | undefined;
   /** The slot to book. */
   slotId: string | number;
-  /** The user to book for; the caller by default. Members can book for members of their teams, leaders in their slots for `bookableUsers`, organizers for everyone. */
+  /** The user to book for; the caller by default. Members can book for members of their teams, guardians for their `dependents`, leaders in their slots for `bookableUsers`, organizers for everyone. */
   userId?: string | number | null | undefined;
   /** How long the request may wait for other requests on the slot, in milliseconds from 0 to 20000. The result is `Locked` when the time is over. By default, a new booking does not wait, and other changes wait for 5 s. */
   waitMs?: number;
@@ -97,10 +97,10 @@ export type CreateSlotInput = {
   location?: string | null | undefined;
   /** The address with https:// at which a meeting on the net takes place, at most 2000 characters. Only organizers see it, and users with a confirmed booking. */
   meetingUrl?: string | null | undefined;
-  /** The groups that the slot is for, at most 20, of those that may take part in its campaign; empty for all of them. `class:*` is each group whose name begins so. */
-  onlyForGroups?: Array<string>;
   /** The number of the slot, at most 40 characters, which no other slot of its campaign has; cancelled ones do not count. Several slots of a series get none. */
   number?: string | null | undefined;
+  /** The groups that the slot is for, at most 20, of those that may take part in its campaign; empty for all of them. `class:*` is each group whose name begins so. */
+  onlyForGroups?: Array<string>;
   /** How many minutes before the start a mail reminds all who have a place, at most 20160; 0 for none, null for the setting of the campaign. */
   reminderMinutes?: number | null | undefined;
   /** The name of an existing resource that the slot occupies, such as a room. Published slots with the same resource cannot overlap. */
@@ -161,7 +161,7 @@ export type RefusalCode =
   | 'ALREADY_WAITING'
   /** The credentials are right, but the account is banned. */
   | 'BANNED'
-  /** The booking does not exist, has ended, or is neither for the caller nor made by them. */
+  /** The booking does not exist, has ended, or is neither for the caller, nor for somebody whose guardian they are, nor made by them. */
   | 'BOOKING_NOT_FOUND'
   /** Too many requests are changing the campaign at once. */
   | 'CAMPAIGN_BUSY'
@@ -243,7 +243,7 @@ export type RefusalCode =
   | 'NOT_INVITED'
   /** The account is not `selfRegistered`, or no longer: only such an account can be claimed. */
   | 'NOT_SELF_REGISTERED'
-  /** Members book for themselves, for their teams, and as leaders for the campaign's groups. */
+  /** Members book for themselves, as guardians, for their teams, and as leaders for the groups of the campaign. */
   | 'NOT_TEAMMATE'
   /** The user is not on the waiting list of the slot. */
   | 'NOT_WAITING'

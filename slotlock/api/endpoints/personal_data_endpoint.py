@@ -65,7 +65,10 @@ _PART_NAMES = {
 _ID_PREFIXES = {"slot": "slot", "campaign": "campaign", "team": "team"}
 _ENUMS = {"action", "role", "state", "status"}
 # Versions of documents, marks of transactions, and what `_own_fields` says.
-_NOT_SHOWN = {"_id", "id", "schemaVersion", "adminCheckedBy", "withoutPassword", "refusedTopics"}
+_NOT_SHOWN = {
+    *("_id", "id", "schemaVersion", "adminCheckedBy", "guardianCheckedBy"),
+    *("withoutPassword", "refusedTopics"),
+}
 
 
 class _SessionEndedError(Exception):

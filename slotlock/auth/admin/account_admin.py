@@ -41,6 +41,7 @@ from slotlock.domain.users.account_admin_rules import (
     role_refusal,
     sign_in_change_refusal,
 )
+from slotlock.domain.users.dependents import GuardianRefusal, validate_guardians
 from slotlock.domain.users.email_addresses import (
     INVALID_EMAIL,
     INVALID_USERNAME,
@@ -59,6 +60,7 @@ from slotlock.domain.users.user import (
 )
 from slotlock.infrastructure.mongo.users.account_admin_writer import InvitedUser, LoginNameTaken
 from slotlock.infrastructure.mongo.users.privacy import Erasure
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 
 WHEN_IT_EXPIRES = "When the token expires."
 
@@ -68,9 +70,9 @@ class UserCreated:
     """A new account whose user has no password yet."""
 
     user: User = shown("The new user.")
-    invitation_token: str = shown(
+    invitation_token: str | None = shown(
         "The token with which the user sets their first password (`setPassword`). Only this "
-        "response contains it."
+        "response contains it. Null for a user without a login name."
     )
     invitation_expires_at: datetime = shown(WHEN_IT_EXPIRES)
 
@@ -115,13 +117,15 @@ class UserSessionsEnded:
     ended_sign_ins: int = shown(ENDED_SIGN_INS, default=0)
 
 
-CreateUserOutcome = UserCreated | EmailTaken | AdminRequired | InvalidInput
+CreateUserOutcome = (
+    UserCreated | EmailTaken | AdminRequired | UserNotFound | SelfRegistered | InvalidInput
+)
 InviteUserOutcome = UserInvited | UserNotFound | AdminRequired | InvalidInput
 ResetPasswordOutcome = PasswordResetCreated | UserNotFound | InvalidInput
 UpdateUserOutcome = (
     UserUpdated | UserNotFound | EmailTaken | AdminRequired | SelfRegistered | InvalidInput
 )
-SetRoleOutcome = User | UserNotFound | LastAdmin | SelfRegistered
+SetRoleOutcome = User | UserNotFound | LastAdmin | SelfRegistered | InvalidInput
 EndSessionsOutcome = UserSessionsEnded | UserNotFound | AdminRequired
 
 
@@ -135,26 +139,39 @@ async def create_invited_user(
     username: str | None = None,
     *,
     by_mail: bool = False,
+    guardians: Sequence[UserId] = (),
 ) -> CreateUserOutcome:
-    """Create an account without a password, and invite its user to set one, also in a mail."""
+    """Create an account without a password, and invite its user to set one, also in a mail.
+
+    A user with guardians may have no login name, and no invitation then.
+    """
     if refusal := role_refusal(caller, role):
         return refusal
     name, cleaned_groups = normalize_line(name), clean_groups(groups)
     login_name, login_problems = _parse_login_name(email, username)
-    if email is None and username is None:
+    is_nameless = email is None and username is None
+    if is_nameless and not guardians:
         login_problems = {"email": ProblemCode.LOGIN_NAME_MISSING.problem()}
     problems = {
         "name": validate_user_name(name),
         **login_problems,
         "groups": validate_groups(cleaned_groups),
+        "guardianIds": validate_guardians(role, guardians),
     }
-    field_problems = FieldProblem.all_of(problems)
-    if field_problems or login_name is None:
-        return InvalidInput(field_problems)
+    if found := FieldProblem.all_of(problems):
+        return InvalidInput(found)
     now, (token, hash_) = auth.now(), new_code(auth.tokens)
     expires_at = now + INVITATION_TTL
-    new = InvitedUser(name, login_name, role, cleaned_groups, hash_, expires_at)
-    user = await auth.repositories.account_admin_writer.insert(
+    new = InvitedUser(
+        name,
+        login_name or new_login_name(),
+        role,
+        cleaned_groups,
+        None if is_nameless else hash_,
+        expires_at,
+        tuple(guardians),
+    )
+    created = await auth.repositories.account_admin_writer.insert(
         new,
         caller.user_id,
         now,
@@ -162,7 +179,11 @@ async def create_invited_user(
         if by_mail and auth.sends_mail and email is not None
         else None,
     )
-    return _taken(login_name) if user is None else UserCreated(user, token, expires_at)
+    if created is None:
+        return _taken(new.login_name)
+    if not isinstance(created, User):
+        return created
+    return UserCreated(created, None if is_nameless else token, expires_at)
 
 
 async def update_user(
@@ -173,8 +194,9 @@ async def update_user(
     email: str | None,
     username: str | None = None,
     number: str | Unchanged | None = UNCHANGED,
+    guardians: tuple[UserId, ...] | Unchanged = UNCHANGED,
 ) -> UpdateUserOutcome:
-    """Change the name, the login name or the telephone; None leaves a name unchanged.
+    """Change the name, the login name, the telephone or the guardians; None leaves a name.
 
     Only admins change the login name of an account whose user has signed in. Their own needs the
     password (`change_email`), if a mail to the new one would lead in: a stolen session must not.
@@ -191,7 +213,11 @@ async def update_user(
         return InvalidInput(found)
 
     def refuse(user: User) -> AdminRequired | SelfRegistered | InvalidInput | None:
+        refusal: AdminRequired | SelfRegistered | InvalidInput | None
         refusal = grant_refusal(caller, user)
+        if not (refusal or isinstance(guardians, Unchanged)):
+            problem = validate_guardians(user.role, guardians)
+            refusal = InvalidInput((FieldProblem("guardianIds", problem),)) if problem else None
         if refusal or new_login_name in (None, user.login_name):
             return refusal
         if refusal := sign_in_change_refusal(caller, user):
@@ -201,20 +227,23 @@ async def update_user(
         field = "username" if email is None else "email"
         return InvalidInput((FieldProblem(field, ProblemCode.OWN_LOGIN_NAME.problem()),))
 
-    async def write(user: User) -> UserUpdated | EmailTaken | InvalidInput | None:
+    async def write(
+        user: User,
+    ) -> UserUpdated | EmailTaken | UserNotFound | GuardianRefusal | None:
         name_after, login_name_after = new_name or user.name, new_login_name or user.login_name
         updated = await auth.repositories.account_admin_writer.update(
             user,
             name_after,
             login_name_after,
             new_or_current(phone, user.phone),
+            new_or_current(guardians, user.guardians),
             caller.user_id,
             auth.now(),
             email_changed_mails(auth, user, login_name_after),
         )
         if isinstance(updated, LoginNameTaken):
             return _taken(login_name_after)
-        return UserUpdated(updated) if updated else None
+        return UserUpdated(updated) if isinstance(updated, User) else updated
 
     return await change_user(auth, user_id, refuse, write)
 
@@ -238,6 +267,11 @@ def _taken(login_name: str) -> EmailTaken | InvalidInput:
     return InvalidInput((FieldProblem("username", ProblemCode.USERNAME_TAKEN.problem()),))
 
 
+def _without_login_name() -> InvalidInput:
+    """Refuse what leads to a password: nobody can sign in with a login name that was made."""
+    return InvalidInput((FieldProblem("userId", ProblemCode.LOGIN_NAME_MISSING.problem()),))
+
+
 async def invite(
     auth: Auth, caller: Caller, user_id: UserId, *, by_mail: bool = False
 ) -> InviteUserOutcome:
@@ -250,6 +284,8 @@ async def invite(
         if user.has_password or user.banned:
             code = ProblemCode.USER_IS_BANNED if user.banned else ProblemCode.HAS_PASSWORD
             return InvalidInput((FieldProblem("userId", code.problem()),))
+        if user.has_made_login_name:
+            return _without_login_name()
         if by_mail:
             await retry_failed_mail(auth, user)
         if by_mail and await was_recently_mailed(auth, user):
@@ -276,6 +312,8 @@ async def reset_password(auth: Auth, caller: Caller, user_id: UserId) -> ResetPa
     user = await find_user(auth, user_id)
     if user is None:
         return UserNotFound(user_id)
+    if user.has_made_login_name:
+        return _without_login_name()
     reset = await create_password_reset(auth, user, caller.user_id)
     if reset is None:
         return InvalidInput((FieldProblem("userId", ProblemCode.USER_IS_BANNED.problem()),))
@@ -290,15 +328,22 @@ async def set_role(
     `caller` is None for the command line, which can vouch for a user who registered.
     """
     by = None if caller is None else caller.user_id
-    user = await find_user(auth, user_id)
-    if user is None:
-        return UserNotFound(user_id)
-    if user.self_registered and not vouches:
-        return SelfRegistered()
-    outcome = await auth.repositories.account_admin_writer.set_role(user_id, role, by, auth.now())
+
+    def refuse(user: User) -> SelfRegistered | InvalidInput | None:
+        if user.self_registered and not vouches:
+            return SelfRegistered()
+        problem = validate_guardians(role, user.guardians)
+        return InvalidInput((FieldProblem("role", problem),)) if problem else None
+
+    outcome: SetRoleOutcome = await change_user(
+        auth,
+        user_id,
+        refuse,
+        lambda _: auth.repositories.account_admin_writer.set_role(user_id, role, by, auth.now()),
+    )
     if isinstance(outcome, User):
         auth.session_streams.session_changed(user_id)
-    return outcome or UserNotFound(user_id)
+    return outcome
 
 
 async def end_sessions(

@@ -255,11 +255,13 @@ class DrawOnly(SlotOutcome):
 
 
 @refusal(
-    message="You can book only for yourself, for members of your teams, and for those whom you may "
-    "book in the slots that you lead."
+    message="You can book only for yourself, for those whose guardian you are, for members of your "
+    "teams, and for those whom you may book in the slots that you lead."
 )
 class NotTeammate:
-    """Members book for themselves, for their teams, and as leaders for the campaign's groups."""
+    """Members book for themselves, as guardians, for their teams, and as leaders for the groups of
+    the campaign.
+    """
 
     user_id: UserId = shown("The user to book for.")
 
@@ -280,7 +282,9 @@ class UserBanned:
 
 @refusal(message="This booking does not exist or has ended.")
 class BookingNotFound:
-    """The booking does not exist, has ended, or is neither for the caller nor made by them."""
+    """The booking does not exist, has ended, or is neither for the caller, nor for somebody whose
+    guardian they are, nor made by them.
+    """
 
     slot_id: SlotId
     booking_id: BookingId = shown(SENT_ID)

@@ -64,10 +64,14 @@ def refuse(outcome: Outcome) -> Decision[Outcome]:
 
 @value_object
 class CommandResult(Generic[Outcome_co]):
-    """The outcome of a command, and the slots that it names as they were afterwards."""
+    """The outcome of a command, and the slots that it names as they were afterwards.
+
+    `caller` has the relations to others that permitted the command, if they were loaded.
+    """
 
     outcome: Outcome_co
     slots: Mapping[SlotId, SlotState] = field(default_factory=dict)
+    caller: Caller | None = None
 
 
 @value_object

@@ -46,6 +46,11 @@ class ProblemCode(Enum):
         "A telephone number has digits, spaces and + ( ) / . - only: at least 3 digits and at most "
         "{maximum} characters."
     )
+    GUARDIAN_IS_DEPENDENT = "A user with guardians, such as {name}, cannot be one."
+    HAS_DEPENDENTS = "This user is the guardian of others, so that nobody can be their guardian."
+    TOO_MANY_GUARDIANS = "A user has at most {maximum} guardians."
+    TOO_MANY_DEPENDENTS = "A guardian acts for at most {maximum} users, and {name} does so already."
+    DEPENDENT_NOT_MEMBER = "Only members can have guardians."
     USER_IS_BANNED = "The user is banned."
     HAS_PASSWORD = "The user has a password already."
     SIGNS_IN_AT_PROVIDER = "The user signs in at a provider."

@@ -1,12 +1,47 @@
 """Dependents: users, such as children, for whom one or two guardians act."""
 
-import secrets
-import string
+from collections.abc import Collection, Sequence
+
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.account_admin_rules import SelfRegistered
+from slotlock.domain.users.user import Role, User, UserId
 
 MAX_GUARDIANS = 2
 MAX_DEPENDENTS = 20
 
+GuardianRefusal = SelfRegistered | InvalidInput
 
-def new_login_name() -> str:
-    """Return a login name for a user who has none: its blank keeps everybody from entering it."""
-    return "child " + "".join(secrets.choice(string.ascii_lowercase) for _ in range(12))
+
+def validate_guardians(role: Role, guardian_ids: Sequence[UserId]) -> Problem | None:
+    """Return the problem with the guardians of a user of this role, or None."""
+    if guardian_ids and role is not Role.MEMBER:
+        return ProblemCode.DEPENDENT_NOT_MEMBER.problem()
+    if len(guardian_ids) > MAX_GUARDIANS:
+        return ProblemCode.TOO_MANY_GUARDIANS.problem(maximum=MAX_GUARDIANS)
+    return None
+
+
+def guardian_refusal(
+    user_id: UserId, guardian: User, dependents: Collection[User]
+) -> GuardianRefusal | None:
+    """Return why somebody cannot become the guardian of a user; None if they can.
+
+    `dependents` are those of both. A stranger who registered the address of a parent would get the
+    child, so somebody has to vouch for them first.
+    """
+    if guardian.self_registered:
+        return SelfRegistered()
+    problem: Problem | None = None
+    others = {each.id for each in dependents if guardian.id in each.guardians} - {user_id}
+    if any(user_id in each.guardians for each in dependents):
+        problem = ProblemCode.HAS_DEPENDENTS.problem()
+    elif guardian.guardians or guardian.id == user_id:
+        problem = ProblemCode.GUARDIAN_IS_DEPENDENT.problem(name=guardian.name)
+    elif guardian.banned:
+        problem = ProblemCode.USER_IS_BANNED.problem()
+    elif len(others) >= MAX_DEPENDENTS:
+        problem = ProblemCode.TOO_MANY_DEPENDENTS.problem(
+            name=guardian.name, maximum=MAX_DEPENDENTS
+        )
+    return InvalidInput((FieldProblem("guardianIds", problem),)) if problem else None

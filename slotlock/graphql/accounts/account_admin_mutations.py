@@ -1,5 +1,6 @@
 """Mutations with which organizers and admins manage accounts: create, edit, erase, end sessions."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import strawberry
@@ -7,6 +8,7 @@ from strawberry import UNSET, argument, field
 
 from slotlock.auth.admin import account_admin, account_claims
 from slotlock.domain.booking.booking_refusals import UserNotFound
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.domain.users import user
 from slotlock.domain.users.account_admin_rules import (
     AccountHoldsPlaces,
@@ -16,7 +18,7 @@ from slotlock.domain.users.account_admin_rules import (
 from slotlock.graphql.accounts.sessions import END_CALENDAR_FEED, RETAIN_SIGN_INS
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.arguments import to_change
+from slotlock.graphql.core.arguments import to_change, to_required_change
 from slotlock.graphql.core.enums import Role
 from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id, register_type
 from slotlock.graphql.core.scalars import EmailAddress
@@ -41,6 +43,10 @@ register_type(UserErased, UserErased, lambda shown, _view: shown)
 SEND_MAIL = (
     "Whether the user also gets the invitation in a mail, if the account has an e-mail address and "
     "the server sends mail. A user gets one a day."
+)
+GUARDIANS = (
+    "The users who act for this one, such as the parents of a child: at most 2, who have no "
+    "guardians themselves, each of at most 20 users. Only members have guardians."
 )
 CREATE_USER = Result[account_admin.CreateUserOutcome](
     "CreateUserResult", "The new user, or a refusal."
@@ -87,6 +93,11 @@ class CreateUserInput:
         "1 to 100 characters without blanks and `@`; capitals do not matter.",
     )
     send_mail: bool = field(default=False, description=SEND_MAIL)
+    guardian_ids: list[strawberry.ID] = field(
+        default_factory=list,
+        description=f"{GUARDIANS} A user with guardians needs no e-mail address and no user name, "
+        "and gets no invitation then.",
+    )
 
 
 @strawberry.input(description="The changes of a user. Null leaves a name or an address unchanged.")
@@ -107,6 +118,11 @@ class UpdateUserInput:
         description="The telephone number, at most 40 digits, spaces and `+-()/.`; null or an "
         "empty text to remove it. It does not change if it is left out.",
     )
+    guardian_ids: list[strawberry.ID] | None = field(
+        default=UNSET,
+        description=f"{GUARDIANS} An empty list removes them. They do not change if it is left "
+        "out.",
+    )
 
 
 CreateUserArgument = Annotated[CreateUserInput, argument(description="The account to create.")]
@@ -117,10 +133,14 @@ UpdateUserArgument = Annotated[UpdateUserInput, argument(description="The user a
 class AccountAdminMutations:
     @CREATE_USER.mutation(
         "Create an account without a password, and an invitation with which its user "
-        "sets one. Organizers create members, admins create every role."
+        "sets one. Organizers create members, admins create every role. `SelfRegistered` if nobody "
+        "has vouched for a guardian."
     )
     async def create_user(self, info: Info, input: CreateUserArgument) -> object:
         organizer = info.context.require_organizer()
+        guardians, malformed = _parse_guardians(input.guardian_ids)
+        if malformed is not None:
+            return refuse_id(UserNotFound, malformed)
         outcome = await account_admin.create_invited_user(
             info.context.auth,
             organizer,
@@ -130,6 +150,7 @@ class AccountAdminMutations:
             input.role,
             input.username,
             by_mail=input.send_mail,
+            guardians=guardians,
         )
         return CREATE_USER.present(outcome, ResultView(organizer))
 
@@ -167,16 +188,22 @@ class AccountAdminMutations:
         return RESET_PASSWORD.present(outcome, ResultView(admin))
 
     @UPDATE_USER.mutation(
-        "Change the name, the telephone, the e-mail address or the user name of a user. A new "
-        "address ends the user's invitation and reset tokens. Organizers change members and "
-        "themselves, admins change everyone. `AdminRequired` if an organizer gives another address "
-        "or user name to an account that `hasPassword` or `signsInAtProvider`. Admins change their "
-        "own address with `changeEmail`, if the server sends mails."
+        "Change the name, the telephone, the guardians, the e-mail address or the user name of a "
+        "user. A new address ends the user's invitation and reset tokens. Organizers change "
+        "members and themselves, admins change everyone. `AdminRequired` if an organizer gives "
+        "another address or user name to an account that `hasPassword` or `signsInAtProvider`. "
+        "Admins change their own address with `changeEmail`, if the server sends mails."
     )
     async def update_user(self, info: Info, input: UpdateUserArgument) -> object:
         organizer = info.context.require_organizer()
         if (user_id := ids.parse_user_id(input.user_id)) is None:
             return refuse_id(UserNotFound, input.user_id)
+        guardian_ids = to_required_change("guardianIds", input.guardian_ids)
+        guardians: tuple[user.UserId, ...] | Unchanged = UNCHANGED
+        if not isinstance(guardian_ids, Unchanged):
+            guardians, malformed = _parse_guardians(guardian_ids)
+            if malformed is not None:
+                return refuse_id(UserNotFound, malformed)
         outcome = await account_admin.update_user(
             info.context.auth,
             organizer,
@@ -185,12 +212,14 @@ class AccountAdminMutations:
             input.email,
             input.username,
             to_change(input.phone),
+            guardians,
         )
         return UPDATE_USER.present(outcome, ResultView(organizer))
 
     @SET_USER_ROLE.mutation(
         "Set the role of a user, also in their open sessions. Their open streams end. "
-        "The last admin cannot lose the role. Admins only."
+        "The last admin cannot lose the role, and a user with guardians stays a member. Admins "
+        "only."
     )
     async def set_user_role(
         self,
@@ -291,3 +320,12 @@ class AccountAdminMutations:
             erased = await info.context.loaders.user(parsed_id)
             return UserErased(user=User.from_domain(erased, admin) if erased else None)
         return ERASE_USER.present(outcome, ResultView(admin))
+
+
+def _parse_guardians(
+    global_ids: Sequence[str],
+) -> tuple[tuple[user.UserId, ...], str | None]:
+    """Return the ids of guardians, each once, and the first that is malformed."""
+    parsed = {each: ids.parse_user_id(each) for each in global_ids}
+    malformed = next((sent for sent, id_ in parsed.items() if id_ is None), None)
+    return tuple(id_ for id_ in parsed.values() if id_ is not None), malformed

@@ -41,7 +41,8 @@ UNKNOWN_USER_ID = UserId("0" * 24)
 
 USER_ID_DESCRIPTION = (
     "The user to book for; the caller by default. Members can book for members of their teams, "
-    "leaders in their slots for `bookableUsers`, organizers for everyone."
+    "guardians for their `dependents`, leaders in their slots for `bookableUsers`, organizers for "
+    "everyone."
 )
 
 
@@ -112,7 +113,8 @@ class BookingMutations:
         if (user_id := parse_booked_user_id(input.user_id, caller)) is None:
             return refuse_id(booking_refusals.UserNotFound, input.user_id or "")
         result = await book.book_slot(info.context.services, caller, slot_id, user_id, options)
-        return BOOK_SLOT.present(result.outcome, ResultView(caller, result.slots, user_id))
+        view = ResultView(result.caller or caller, result.slots, user_id)
+        return BOOK_SLOT.present(result.outcome, view)
 
     @BOOK_SLOTS.mutation("Book or hold several places for one or more users: all of them, or none.")
     async def book_slots(self, info: Info, input: BookSlotsArgument) -> object:
@@ -127,7 +129,7 @@ class BookingMutations:
             for claim in input.claims
         ]
         result = await book.book_slots(info.context.services, caller, claims, options)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, ResultView(result.caller or caller, result.slots)
         if isinstance(outcome, booking_outcomes.NoneBooked):
             return _present_claims(outcome, input.claims, view)
         return BOOK_SLOTS.present(outcome, view)
@@ -152,7 +154,8 @@ class BookingMutations:
 
         request = SeriesRequest(series_id, user_id, input.mode)
         result = await book_series.book_series(context.services, caller, request, options, charge)
-        return BOOK_SERIES.present(result.outcome, ResultView(caller, result.slots, user_id))
+        view = ResultView(result.caller or caller, result.slots, user_id)
+        return BOOK_SERIES.present(result.outcome, view)
 
 
 def to_booking_options(

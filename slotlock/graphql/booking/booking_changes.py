@@ -78,7 +78,8 @@ def booking_mutation(
         if request is None:
             return refuse_id(BookingNotFound, booking_id)
         changed = await change_booking(info.context.services, rule, request, **sent)
-        return result.present(changed.outcome, ResultView(caller, changed.slots))
+        view = ResultView(changed.caller or caller, changed.slots)
+        return result.present(changed.outcome, view)
 
     # Strawberry reads the arguments of the field from the signature.
     info, booking_id, wait_ms, key, _ = signature(change).parameters.values()
@@ -127,8 +128,9 @@ class BookingChangeMutations:
     cancel_booking = booking_mutation(
         booking_changes.cancel,
         ("CancelBookingResult", "The cancelled booking, or a refusal."),
-        "Cancel a booking. Members can cancel their own bookings, and those that they made for "
-        "others, until the cut-off; organizers can cancel every booking at any time.",
+        "Cancel a booking. Members can cancel their own bookings, those of their `dependents`, and "
+        "those that they made for others, until the cut-off; organizers can cancel every booking "
+        "at any time.",
     )
 
     @MOVE_BOOKING.mutation(
@@ -143,7 +145,7 @@ class BookingChangeMutations:
         if (slot_id := ids.parse_slot_id(input.slot_id)) is None:
             return refuse_id(SlotNotFound, input.slot_id)
         result = await move(info.context.services, request, slot_id)
-        view = ResultView(caller, result.slots)
+        view = ResultView(result.caller or caller, result.slots)
         if isinstance(result.outcome, BookingRefusal):  # whose message says whom it is about
             ref = BookingRef(request.slot_id, request.booking_id)
             if found := await info.context.loaders.bookings.load(ref):

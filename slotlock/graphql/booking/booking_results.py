@@ -32,8 +32,8 @@ from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.services.booking.eligibility import Eligibility
 
 OTHER_BOOKING_VISIBILITY = (
-    "Only the user and organizers see it; null for others, and if the conflict is with another "
-    "claim of the same request."
+    "Only the user, their guardians and organizers see it; null for others, and if the conflict is "
+    "with another claim of the same request."
 )
 
 
@@ -100,7 +100,7 @@ def _visible_ref(other: booking.Booking | None, view: ResultView) -> BookingRef 
     viewer = view.viewer
     if other is None or viewer is None:
         return None
-    if viewer.is_organizer or viewer.user_id == other.user_id:
+    if viewer.is_organizer or other.user_id in (viewer.user_id, *viewer.acts_for):
         return BookingRef(other.slot_id, other.id)
     return None
 

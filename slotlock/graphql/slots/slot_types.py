@@ -325,14 +325,17 @@ class WaitlistEntry(Node):
         return await _load_placed_user(info, self._entry, self._slot._viewer)
 
     @field(
-        description="The organizer who put the user on the waiting list; null if the user joined. "
-        "Only the user and organizers see them; null for others."
+        description="The guardian or organizer who put the user on the waiting list; null if the "
+        "user joined. Only the user, their guardians and organizers see them; null for others."
     )
     async def waitlisted_by(self, info: Info) -> User | None:
-        organizer_id, viewer = self._entry.waitlisted_by, self._slot._viewer
-        if viewer is None or not (viewer.is_organizer or viewer.user_id == self._entry.user_id):
+        actor_id, viewer = self._entry.waitlisted_by, self._slot._viewer
+        if viewer is None:
             return None
-        return await load_referenced_user(info, organizer_id) if organizer_id else None
+        concerned = (viewer.user_id, *viewer.acts_for)
+        if not (viewer.is_organizer or self._entry.user_id in concerned):
+            return None
+        return await load_referenced_user(info, actor_id) if actor_id else None
 
     @field(
         description="The position on the waiting list, starting at 1; null if the user no longer "

@@ -45,7 +45,9 @@ class SignInIdentity:
     )
 
 
-@strawberry.type(description="A user account.")
+@strawberry.type(
+    description="A user account. Guardians see of a user what the user sees, but not `identities`."
+)
 class User(Node):
     name: str = field(description="The name of the user. Organizers can change it.")
     family_name: str | None = field(
@@ -127,6 +129,31 @@ class User(Node):
         "Only organizers see it; null for others."
     )
 
+    guardian_ids: strawberry.Private[tuple[UserId, ...] | None]
+
+    @field(
+        description="The users who act for the user, such as the parents of a child, by id. Only "
+        "the user, these guardians and organizers see them; null for others."
+    )
+    async def guardians(self, info: Info) -> "list[User] | None":
+        if self.guardian_ids is None:
+            return None
+        found = [await load_referenced_user(info, each) for each in sorted(self.guardian_ids)]
+        return [each for each in found if each is not None]
+
+    @field(
+        description="The users for whom the user acts as a guardian, such as the children of a "
+        "parent, by family name and name. Only the user and organizers see them; null for others."
+    )
+    async def dependents(self, info: Info) -> "list[User] | None":
+        caller, user_id = info.context.optional_caller, ids.parse_user_id(self.id)
+        if caller is None or user_id is None:
+            return None
+        if caller.user_id != user_id and not caller.is_organizer:
+            return None
+        found = await info.context.loaders.dependents.load(user_id)
+        return [User.from_domain(each, caller) for each in found or ()]
+
     @field(description=similar_groups_of("the user is in"))
     async def similar_groups(self, info: Info) -> list[list[str]] | None:
         return await info.context.loaders.similar_groups(self.groups or ())
@@ -165,7 +192,7 @@ class User(Node):
     def from_domain(cls, user: user.User, viewer: Caller | None) -> Self:
         return cls._build(
             user,
-            is_self=viewer is not None and viewer.user_id == user.id,
+            is_self=viewer is not None and viewer.user_id in (user.id, *user.guardians),
             is_organizer=viewer is not None and viewer.is_organizer,
         )
 
@@ -214,6 +241,7 @@ class User(Node):
             banned_at=user.banned_at if is_organizer else None,
             ban_reason=user.ban_reason if is_organizer else None,
             self_registered=user.self_registered if is_organizer else None,
+            guardian_ids=user.guardians if sees_account else None,
         )
 
 

@@ -256,7 +256,7 @@ async def _preview_refusal(
     permissions = await check_booking_permissions(services, command.caller, command.named_claims)
     if permissions.refusals:
         return CommandResult(command.not_permitted(permissions.refusals))
-    result = await services.previews.decide(command)
+    result = await services.previews.decide(command.permitted(permissions))
     if result is None or not isinstance(result.outcome, BookingRefusal):
         return None
     return CommandResult(result.outcome, result.slots)

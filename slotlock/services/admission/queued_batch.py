@@ -1,7 +1,7 @@
 """Decides a batch of queued requests for one slot, in order of arrival, and stores the outcomes."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -27,6 +27,11 @@ from slotlock.infrastructure.redis.admission.admission_queue import QueuedBookin
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
+from slotlock.services.booking.permissions import (
+    BookingPermissions,
+    account_refusal,
+    with_known_dependents,
+)
 from slotlock.services.commands.commit import locked_refusal
 from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.commands.idempotency import to_record, to_replay
@@ -49,12 +54,20 @@ QUEUE_WAIT_SECONDS = Histogram(
 
 @value_object
 class _QueuedRequest:
-    """A queued request as a command. `refusal` is set if its sender may not book any more."""
+    """A queued request as a command. `refusal` is set if its sender may not book any more.
+
+    It is decided alone if only a team or the lead of the slot can permit it.
+    """
 
     entry: StreamEntry
     command: BookSlotCommand
     key: IdempotencyKey
     refusal: UserNotFound | UserBanned | None
+    is_alone: bool
+
+    @property
+    def overrides(self) -> bool:
+        return self.command.request.as_organizer
 
     @property
     def is_on_behalf(self) -> bool:
@@ -84,10 +97,11 @@ async def _serve_first(
 ) -> list[StreamEntry]:
     requests = await _load_requests(services, entries)
     served: list[StreamEntry] = []
-    # The permission to book for another user is checked anew for each request, within the write.
-    for is_on_behalf, group in groupby(requests, lambda request: request.is_on_behalf):
+    # The permission by a team is checked anew for each request, within the write. What an organizer
+    # overrides may refuse a member before them, who is tried again.
+    for (is_alone, _), group in groupby(requests, lambda each: (each.is_alone, each.overrides)):
         run = list(group)
-        if is_on_behalf:
+        if is_alone:
             results = await _serve_individually(services, run)
         else:
             results = await _serve_together(services, slot_id, run)
@@ -107,34 +121,39 @@ async def _load_requests(
     services: Services, entries: Sequence[StreamEntry]
 ) -> list[_QueuedRequest]:
     bookings = [entry.request for entry in entries if entry.request is not None]
-    users = await services.users.find_many({booking.requested_by for booking in bookings})
+    concerned = {id_ for each in bookings for id_ in (each.requested_by, each.user_id)}
+    users = await services.users.find_many(concerned)
     return [
-        _to_request(entry, booking, users.get(booking.requested_by))
-        for entry, booking in zip(entries, bookings, strict=True)
+        _to_request(entry, booking, users) for entry, booking in zip(entries, bookings, strict=True)
     ]
 
 
-def _to_request(entry: StreamEntry, booking: QueuedBooking, sender: User | None) -> _QueuedRequest:
+def _to_request(
+    entry: StreamEntry, booking: QueuedBooking, users: Mapping[UserId, User]
+) -> _QueuedRequest:
+    sender, user = users.get(booking.requested_by), users.get(booking.user_id)
     user_id, key_hash, requested_at = booking.requested_by, booking.key, entry.requested_at
     id_ = record_id(user_id, key_hash)
     key = IdempotencyKey(user_id, "", key_hash, booking.request_hash, id_, requested_at)
     # A sender who was deleted is refused, so that their role does not matter.
     role = sender.role if sender is not None else Role.MEMBER
     caller = Caller(booking.requested_by, role, "", entry.requested_at)
+    caller = with_known_dependents(caller, [user] if user else [])
+    refusal = account_refusal(booking.requested_by, sender)
+    is_alone = False
+    if booking.user_id != booking.requested_by:
+        is_alone = not (caller.is_organizer or booking.user_id in caller.acts_for)
+        if not is_alone:
+            refusal = refusal or account_refusal(booking.user_id, user)
     command = _to_command(caller, booking, key)
-    return _QueuedRequest(entry, command, key, _sender_refusal(booking.requested_by, sender))
+    return _QueuedRequest(entry, command, key, refusal, is_alone)
 
 
 def _to_command(caller: Caller, booking: QueuedBooking, key: IdempotencyKey) -> BookSlotCommand:
-    return BookSlotCommand.create(
+    command = BookSlotCommand.create(
         caller, booking.slot_id, booking.user_id, booking.hold, key, is_queued=True
     )
-
-
-def _sender_refusal(user_id: UserId, sender: User | None) -> UserNotFound | UserBanned | None:
-    if sender is None:
-        return UserNotFound(user_id)
-    return UserBanned(user_id) if sender.banned else None
+    return command.permitted(BookingPermissions(caller, {}))
 
 
 async def _serve_together(
@@ -236,7 +255,7 @@ async def _store_refusals(
     counts = Counter(
         type(outcome).__name__
         for request, outcome in zip(requests, outcomes, strict=True)
-        if not request.is_on_behalf  # execute_booking has counted the others
+        if not request.is_alone  # execute_booking has counted the others
     )
     for label, count in counts.items():
         BOOKINGS_TOTAL.labels(label).inc(count)

@@ -1,4 +1,4 @@
-"""Booking one slot, or several slots all or none: for the caller, a teammate or any user.
+"""Booking one slot, or several slots all or none: for the caller or for others.
 
 `book_series` books the slots of a series with a command of this module.
 """
@@ -40,6 +40,7 @@ from slotlock.services.booking.permissions import (
     BookingPermissions,
     Claim,
     check_booking_permissions,
+    with_reader,
 )
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.executor import execute
@@ -240,6 +241,7 @@ async def execute_booking(
         deadline = WaitDeadline.after(wait_s)
         booking = partial(execute_if_permitted, services, command, deadline)
         result = await execute_once(services, key, command.slot_id, deadline, booking)
+        result = await with_reader(services, command.caller, result, command.request.user_id)
     if not result.slots:  # as a recorded one
         result = await with_current_slot(services, result, command.caller.user_id)
     _outcome_counter(type(result.outcome).__name__).inc()
@@ -267,6 +269,7 @@ async def book_slots(
     deadline = WaitDeadline.after(options.wait_s)
     booking = partial(execute_if_permitted, services, command, deadline)
     result = await execute_once(services, key, command.slot_ids[0], deadline, booking)
+    result = await with_reader(services, caller, result, *(user_id for _, user_id in claims))
     final = command.check_result(result)
     BOOKING_ACTIONS_TOTAL.labels(command.name, type(final.outcome).__name__).inc()
     return final
@@ -294,24 +297,27 @@ async def _execute_for_others(
             services, command.caller, command.named_claims
         )
         if permissions.refusals:
-            return CommandResult(command.not_permitted(permissions.refusals))
+            refusal = command.not_permitted(permissions.refusals)
+            return CommandResult(refusal, caller=permissions.caller)
         attempt = command.permitted(permissions)
         result = await execute(services, attempt, deadline.remaining_s)
         if not (permissions.team_versions and isinstance(result.outcome, Locked)):
             break
-    return result
+    return replace(result, caller=permissions.caller)
 
 
 def booking_request(
     caller: Caller, user_id: UserId, hold: bool, *, is_queued: bool = False
 ) -> BookingRequest:
-    """Return the request for a booking with a new id, of the queue or without it."""
+    """Return the request for a booking with a new id, of the queue or without it.
+
+    For another user, it lacks what permits it (`BookingPermissions.permit`).
+    """
     admission = SlotAdmission.QUEUE_ONLY if is_queued else SlotAdmission.ANY
     return BookingRequest(
         user_id,
         new_booking_id(),
         caller.user_id,
         hold,
-        as_organizer=caller.is_organizer and user_id != caller.user_id,
         admission=SlotAdmission.DRAW if caller.is_organizer else admission,
     )

@@ -17,6 +17,7 @@ from slotlock.services.booking.book import (
     execute_if_permitted,
 )
 from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
+from slotlock.services.booking.permissions import with_reader
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
 
@@ -44,9 +45,10 @@ async def book_series(
     `charge` is called with the number of slots before they are booked, and may raise an error.
     """
     result = await _execute_once(services, caller, request, options, charge)
+    result = await with_reader(services, caller, result, request.user_id)
     outcome = BookSeriesCommand.check_outcome(result.outcome)
     BOOKING_ACTIONS_TOTAL.labels(BookSeriesCommand.name, type(outcome).__name__).inc()
-    return CommandResult(outcome, result.slots)
+    return CommandResult(outcome, result.slots, result.caller)
 
 
 async def _execute_once(

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar, cast
 from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.booking_outcomes import BookingAlreadyDone
 from slotlock.domain.booking.booking_refusals import BookingNotFound
 from slotlock.domain.booking.decision import (
     BookingChangeRequest,
@@ -21,10 +22,10 @@ from slotlock.domain.booking.decision import (
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import WaitDeadline
-from slotlock.services.booking.permissions import with_led_slots
+from slotlock.services.booking.permissions import with_dependents, with_led_slots, with_reader
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
@@ -90,24 +91,36 @@ async def change_booking(
         if not isinstance(changed.outcome, BookingNotFound):
             return changed
         if related := await with_relations(services, request):
-            return await change(related)
+            return replace(await change(related), caller=related.caller)
         return await _ended_result(services, rule, request) or changed
 
     result = await execute_once(services, key, request.slot_id, deadline, partial(change, request))
     if not isinstance(result.outcome, rule.outcomes):
         raise UnexpectedOutcomeError(result.outcome)
     BOOKING_ACTIONS_TOTAL.labels(rule.name, type(result.outcome).__name__).inc()
-    return CommandResult(cast("Outcome", result.outcome), result.slots)
+    if isinstance(result.outcome, BookingAlreadyDone):
+        result = await with_manager(services, request.caller, result, result.outcome.booking)
+    return CommandResult(cast("Outcome", result.outcome), result.slots, result.caller)
+
+
+async def with_manager(
+    services: Services, caller: Caller, result: CommandResult[object], booking: Booking
+) -> CommandResult[object]:
+    """Return the result of a change with its caller, also if it is a replay for a guardian."""
+    others = () if booking.is_managed_by(caller) else (booking.user_id,)
+    return await with_reader(services, caller, result, *others)
 
 
 async def with_relations(
     services: Services, request: BookingChangeRequest
 ) -> BookingChangeRequest | None:
-    """Return the request of a caller who leads the slot; None if that is known, or not so."""
-    if request.caller.is_organizer or request.caller.leads:
+    """Return the request of a guardian, or of who leads the slot; None if known, or not so."""
+    known = request.caller
+    if known.is_organizer or known.leads or known.acts_for:
         return None
-    caller = await with_led_slots(services, request.caller, [request.slot_id])
-    return replace(request, caller=caller) if caller.leads else None
+    caller = await with_dependents(services, known)
+    caller = await with_led_slots(services, caller, [request.slot_id])
+    return None if caller is known else replace(request, caller=caller)
 
 
 async def _ended_result(

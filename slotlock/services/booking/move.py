@@ -1,11 +1,12 @@
 """Moving a booking to another slot."""
 
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import ClassVar
 
 from slotlock.domain.booking.booking import Booking, BookingId, MadeAs, SlotId
-from slotlock.domain.booking.booking_outcomes import MoveOutcome
+from slotlock.domain.booking.booking_outcomes import BookingMoved, MoveOutcome
 from slotlock.domain.booking.booking_refusals import BookingNotFound, SlotNotFound
 from slotlock.domain.booking.decision import (
     BookingChangeRequest,
@@ -16,18 +17,18 @@ from slotlock.domain.booking.decision import (
 )
 from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.booking.rules.book import BookingRequest
-from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import WaitDeadline
+from slotlock.services.booking.book import booking_request
 from slotlock.services.booking.booking_changes import (
     BOOKING_ACTIONS_TOTAL,
     find_ended,
+    with_manager,
     with_relations,
 )
-from slotlock.services.booking.permissions import check_booking_permissions
+from slotlock.services.booking.permissions import check_booking_permissions, with_dependents
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
@@ -77,8 +78,10 @@ async def move(
     execution = partial(_move, services, request, target_slot_id, key, deadline)
     result = await execute_once(services, key, request.slot_id, deadline, execution)
     outcome = MoveBooking.check_outcome(result.outcome)
+    if isinstance(outcome, BookingMoved):
+        result = await with_manager(services, request.caller, result, outcome.booking)
     BOOKING_ACTIONS_TOTAL.labels(MoveBooking.name, type(outcome).__name__).inc()
-    return CommandResult(outcome, result.slots)
+    return CommandResult(outcome, result.slots, result.caller)
 
 
 async def _move(
@@ -93,28 +96,22 @@ async def _move(
         request, booking = related, await _find_live(services, related)
     if booking is None:
         return await _missing(services, request)
+    if booking.user_id != request.caller.user_id and not request.caller.acts_for:
+        request = replace(request, caller=await with_dependents(services, request.caller))
     caller, user_id = request.caller, booking.user_id
-    made_as = booking.made_as if booking.made_by == caller.user_id else None
-    if made_as is MadeAs.LEADER and not caller.is_organizer:
+    leads = booking.made_as is MadeAs.LEADER and booking.made_by == caller.user_id
+    if leads and user_id not in caller.acts_for and not caller.is_organizer:
         claim = (target_slot_id, user_id)
         permissions = await check_booking_permissions(services, caller, [claim])
         if claim in permissions.refusals:  # such as a slot of somebody else
             return CommandResult(SlotNotFound(target_slot_id))
-        made_as = permissions.made_as.get(claim)
-    as_organizer = caller.is_organizer and user_id != caller.user_id
-    new_booking = BookingRequest(
-        user_id,
-        new_booking_id(),
-        caller.user_id,
-        as_organizer=as_organizer,
-        admission=SlotAdmission.DRAW if caller.is_organizer else SlotAdmission.ANY,
-        made_as=made_as,
-    )
+        leads = claim in permissions.as_leader
+    new_booking = booking_request(caller, user_id, hold=False).made_by(caller, leads=leads)
     command = MoveBooking(request, target_slot_id, new_booking, key)
     result = await execute(services, command, deadline.remaining_s)
     # The booking may have ended since it was loaded.
     is_missing = isinstance(result.outcome, BookingNotFound)
-    return await _missing(services, request) if is_missing else result
+    return await _missing(services, request) if is_missing else replace(result, caller=caller)
 
 
 async def _find_live(services: Services, request: BookingChangeRequest) -> Booking | None:
@@ -130,5 +127,5 @@ async def _missing(services: Services, request: BookingChangeRequest) -> Command
     if ended := await find_ended(services, request):
         booking, slot = ended
         if expired := booking_changes.expired_refusal(booking):
-            return CommandResult(expired, {slot.id: slot})
+            return CommandResult(expired, {slot.id: slot}, request.caller)
     return CommandResult(BookingNotFound(request.slot_id, request.booking_id))

@@ -1,16 +1,18 @@
 """What callers may do for other users, or in slots that they lead; organizers may do it for all."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
+from typing import TypeVar
 
-from slotlock.domain.booking.booking import MadeAs, SlotId
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_refusals import (
     NotTeammate,
     OnBehalfRefusal,
     UserBanned,
     UserNotFound,
 )
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.rules.book import BookingRequest
 from slotlock.domain.campaigns.terms import has_group_of
 from slotlock.domain.resources.resource import LEADS_AFTER_END
@@ -20,6 +22,8 @@ from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, User, UserFilter, UserId
 from slotlock.services.container import Services
 
+Outcome = TypeVar("Outcome")
+
 # For which user the caller asks for a place in which slot.
 Claim = tuple[SlotId, UserId]
 
@@ -28,17 +32,19 @@ Claim = tuple[SlotId, UserId]
 class BookingPermissions:
     """Which claims the caller may not make, and what permits the others.
 
-    That is a team, whose version must stay the same until the write, or what the caller makes a
-    booking as.
+    That is the caller, with the users for whom they act; a team, whose version must stay the same
+    until the write; or the lead of a slot, for the claims `as_leader`.
     """
 
+    caller: Caller
     refusals: Mapping[Claim, OnBehalfRefusal]
     team_versions: tuple[TeamVersion, ...] = ()
-    made_as: Mapping[Claim, MadeAs] = field(default_factory=dict)
+    as_leader: frozenset[Claim] = frozenset()
 
     def permit(self, slot_id: SlotId, request: BookingRequest) -> BookingRequest:
         """Return a request with what the booking is made as."""
-        return replace(request, made_as=self.made_as.get((slot_id, request.user_id)))
+        is_led = (slot_id, request.user_id) in self.as_leader
+        return request.made_by(self.caller, leads=is_led)
 
 
 async def check_booking_permissions(
@@ -47,27 +53,40 @@ async def check_booking_permissions(
     """Check which of these claims the caller may make now."""
     others = {user_id for _, user_id in claims if user_id != caller.user_id}
     if not others:
-        return BookingPermissions({})
+        return BookingPermissions(caller, {})
     users = await services.users.find_many(others)
-    teammates: Collection[UserId] = others
+    caller = with_known_dependents(caller, users.values())
+    permitted = set(others if caller.is_organizer else caller.acts_for)
     versions: tuple[TeamVersion, ...] = ()
-    made_as: Mapping[Claim, MadeAs] = {}
-    if not caller.is_organizer:
-        teammates, versions = await services.teams.find_teammates(caller.user_id, others)
-        left = [claim for claim in claims if claim[1] in others.difference(teammates)]
-        made_as = dict.fromkeys(await _led_claims(services, caller, left, users), MadeAs.LEADER)
+    as_leader: list[Claim] = []
+    if left := others - permitted:
+        teammates, versions = await services.teams.find_teammates(caller.user_id, left)
+        permitted.update(teammates)
+        asked = [claim for claim in claims if claim[1] in left.difference(teammates)]
+        as_leader = await _led_claims(services, caller, asked, users)
     refusals: dict[Claim, OnBehalfRefusal] = {}
     for claim in claims:
         _, user_id = claim
         if user_id not in others:
             continue
-        if user_id not in teammates and claim not in made_as:
+        if user_id not in permitted and claim not in as_leader:
             refusals[claim] = NotTeammate(user_id)
-        elif (user := users.get(user_id)) is None:
-            refusals[claim] = UserNotFound(user_id)
-        elif user.banned:
-            refusals[claim] = UserBanned(user_id)
-    return BookingPermissions(refusals, versions, made_as)
+        elif refusal := account_refusal(user_id, users.get(user_id)):
+            refusals[claim] = refusal
+    return BookingPermissions(caller, refusals, versions, frozenset(as_leader))
+
+
+def account_refusal(user_id: UserId, user: User | None) -> UserNotFound | UserBanned | None:
+    """Return why nobody can book for a user; None if others may."""
+    if user is None:
+        return UserNotFound(user_id)
+    return UserBanned(user_id) if user.banned else None
+
+
+def with_known_dependents(caller: Caller, users: Iterable[User]) -> Caller:
+    """Return the caller with those of these users whose guardian they are."""
+    acts_for = frozenset(user.id for user in users if caller.user_id in user.guardians)
+    return replace(caller, acts_for=acts_for) if acts_for else caller
 
 
 async def _led_claims(
@@ -86,10 +105,16 @@ async def _led_claims(
 
 async def with_dependents(services: Services, caller: Caller) -> Caller:
     """Return the caller with the users whose guardian they are now."""
-    dependents = await services.users.find_dependents([caller.user_id])
-    if not dependents:
-        return caller
-    return replace(caller, acts_for=frozenset(user.id for user in dependents))
+    return with_known_dependents(caller, await services.users.find_dependents([caller.user_id]))
+
+
+async def with_reader(
+    services: Services, caller: Caller, result: CommandResult[Outcome], *user_ids: UserId
+) -> CommandResult[Outcome]:
+    """Return a result about these users with its caller, whose relations a replay lacks."""
+    if result.caller or caller.is_organizer or {caller.user_id}.issuperset(user_ids):
+        return result
+    return replace(result, caller=await with_dependents(services, caller))
 
 
 async def is_guardian(services: Services, guardian_id: UserId, user_id: UserId) -> bool:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.booking_outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
-from slotlock.domain.booking.booking_refusals import SlotNotFound, UserBanned, UserNotFound
+from slotlock.domain.booking.booking_refusals import SlotNotFound
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
 from slotlock.domain.booking.rules import waitlist
 from slotlock.domain.booking.rules.expiry import as_of
@@ -18,6 +18,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import after_write, is_unavailable
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
+from slotlock.services.booking.permissions import account_refusal
 from slotlock.services.commands.executor import execute
 from slotlock.services.container import Services
 from slotlock.services.slot_command import SlotCommand
@@ -104,14 +105,12 @@ async def join(
 ) -> CommandResult[JoinWaitlistOutcome]:
     """Put a user on the waiting list of a full slot.
 
-    `waitlisted_by` is the organizer who does it; None for the user.
+    `waitlisted_by` is the guardian or organizer who does it; None for the user.
     """
     if waitlisted_by is not None:
         user = (await services.users.find_many([user_id])).get(user_id)
-        if user is None:
-            return CommandResult(UserNotFound(user_id))
-        if user.banned:
-            return CommandResult(UserBanned(user_id))
+        if refusal := account_refusal(user_id, user):
+            return CommandResult(refusal)
     entry = WaitlistEntry(
         new_waitlist_entry_id(),
         slot_id,
@@ -132,7 +131,7 @@ async def leave(
     *,
     removed_by: UserId | None = None,
 ) -> CommandResult[LeaveWaitlistOutcome]:
-    """Take a user off the waiting list; `removed_by` is the organizer, None for the user."""
+    """Take a user off the waiting list; `removed_by` does it, by default the user."""
     return await _leave(services, LeaveWaitlist(slot_id, user_id, removed_by or user_id), wait_s)
 
 

@@ -91,9 +91,9 @@ def test_every_row_is_counted_once() -> None:
 def test_the_number_of_index_changes_is_limited(
     rows: list[UserRow], index_changes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", index_changes)
     assert not plan_of(rows, EXISTING).is_empty
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes - 1)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", index_changes - 1)
     assert isinstance(plan_import(rows, EXISTING), InvalidFile)
 
 
@@ -112,7 +112,7 @@ def test_a_file_with_too_many_changes_names_the_line_before_which_to_split_it() 
 
 
 def test_unchanged_users_cause_no_index_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", 0)
+    monkeypatch.setattr("slotlock.domain.user_files.plan.MAX_INDEX_CHANGES", 0)
     assert plan_of([row()], EXISTING).is_empty
 
 

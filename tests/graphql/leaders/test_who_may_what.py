@@ -14,7 +14,10 @@ from tests.support.clients.booking_client import (
     BOOK_WITH_OPTIONS,
     BOOKING_BY_ID,
     CONFIRM_BOOKING,
+    EXTEND_HOLD,
     JOIN_WAITLIST,
+    LEAVE_WAITLIST,
+    MOVE_BOOKING,
     SLOT_HISTORY,
     UPDATE_SLOT,
     BookingClient,
@@ -53,22 +56,25 @@ USERS = "{ users { nodes { id } } }"
 
 # Each row is a right, and who has it.
 MATRIX = """
-                        self  teammate  leader  other  former  member  organizer
-roster                  no    no        yes     no     no      no      yes
-waiting list            no    no        yes     no     no      no      yes
-attendance              no    no        yes     no     no      no      yes
-no-show                 no    no        yes     no     no      no      yes
-door                    no    no        yes     no     no      no      yes
-mail to the course      no    no        yes     no     no      no      yes
-mail to those who wait  no    no        no      no     no      no      yes
-mail to a campaign      no    no        no      no     no      no      yes
-ended bookings          no    no        no      no     no      no      yes
-the booking itself      yes   no        no      no     no      no      yes
-confirm it              yes   no        no      no     no      no      yes
-book for the user       yes   yes       no      no     no      no      yes
-wait for the user       yes   no        no      no     no      no      yes
-edit the course         no    no        no      no     no      no      yes
-search for users        no    no        no      no     no      no      yes
+                        self guardian parted sibling teammate leader other former member organizer
+roster                  no   no       no     no      no       yes    no    no     no     yes
+waiting list            no   no       no     no      no       yes    no    no     no     yes
+attendance              no   no       no     no      no       yes    no    no     no     yes
+no-show                 no   no       no     no      no       yes    no    no     no     yes
+door                    no   no       no     no      no       yes    no    no     no     yes
+mail to the course      no   no       no     no      no       yes    no    no     no     yes
+mail to those who wait  no   no       no     no      no       no     no    no     no     yes
+mail to a campaign      no   no       no     no      no       no     no    no     no     yes
+ended bookings          no   no       no     no      no       no     no    no     no     yes
+the booking itself      yes  no       no     no      no       no     no    no     no     yes
+confirm it              yes  yes      no     no      no       no     no    no     no     yes
+extend it               yes  yes      no     no      no       no     no    no     no     yes
+move it                 yes  yes      no     no      no       no     no    no     no     yes
+book for the user       yes  yes      no     no      yes      no     no    no     no     yes
+wait for the user       yes  yes      no     no      no       no     no    no     no     yes
+take off the list       yes  yes      no     no      no       no     no    no     no     yes
+edit the course         no   no       no     no      no       no     no    no     no     yes
+search for users        no   no       no     no      no       no     no    no     no     yes
 """
 
 
@@ -88,8 +94,11 @@ async def requests(course: LedCourse) -> dict[str, tuple[str, Json]]:
         "ended bookings": (SLOT_HISTORY, {"slot": slot}),
         "the booking itself": (BOOKING_BY_ID, {"id": booking}),
         "confirm it": (CONFIRM_BOOKING, {"booking": booking}),
+        "extend it": (EXTEND_HOLD, {"booking": booking}),
+        "move it": (MOVE_BOOKING, {"input": {"bookingId": booking, "slotId": slot}}),
         "book for the user": (BOOK_WITH_OPTIONS, {"input": {"slotId": slot, "userId": user}}),
         "wait for the user": (JOIN_WAITLIST, {"slot": slot, "user": user}),
+        "take off the list": (LEAVE_WAITLIST, {"slot": slot, "user": user}),
         "edit the course": (UPDATE_SLOT, {"input": {"slotId": slot}}),
         "search for users": (USERS, {}),
     }

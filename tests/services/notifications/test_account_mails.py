@@ -281,10 +281,10 @@ async def test_an_address_stays_if_its_user_sets_a_password_before_it_is_written
         site.auth, organizer, "Ben", "ben@school.test", [], Role.MEMBER
     )
     assert isinstance(created, account_admin.UserCreated)
-    write = AccountAdminWriter.update
+    token, write = created.invitation_token or "", AccountAdminWriter.update
 
     async def set_password_and_write(*arguments: object) -> object:
-        await set_password(site.auth, created.invitation_token, OLD)
+        await set_password(site.auth, token, OLD)
         return await write(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(AccountAdminWriter, "update", set_password_and_write)

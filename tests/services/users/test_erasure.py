@@ -199,7 +199,7 @@ def test_an_invitation_to_a_former_address_ends_unless_somebody_else_has_it_now(
     first, second, last = user.login_name, new_email(), new_email()
     for login_name in (second, last):
         updating = services.account_admin_writer.update(
-            user, NAME, login_name, None, by, pair.clock()
+            user, NAME, login_name, None, (), by, pair.clock()
         )
         updated = run(updating)
         assert isinstance(updated, User)

@@ -11,6 +11,7 @@ from pymongo import MongoClient
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import Json, hours_from_now
+from tests.support.scenarios.families import set_guardians
 
 CREATE_LED = """mutation($name: String!, $leader: ID, $kind: ResourceKind! = STAFF) {
   createResource(input: {name: $name, kind: $kind, leaderId: $leader}) {
@@ -24,7 +25,11 @@ SET_LEADER = """mutation($id: ID!, $leader: ID) {
     ... on InvalidInput { fields { field code } }
   }
 }"""
-KINDS = ("self", "teammate", "leader", "other", "former", "member", "organizer")
+# `parted` was a guardian of the user, for whom `sibling` is another child of their guardian.
+KINDS = (
+    *("self", "guardian", "parted", "sibling", "teammate"),
+    *("leader", "other", "former", "member", "organizer"),
+)
 
 
 @dataclass
@@ -63,17 +68,21 @@ async def led_course(app: AppProcess, http: httpx.AsyncClient, name: str = "Berg
     clients = dict(zip(KINDS, [*members, organizer], strict=True))
     user_ids = {kind: await client.fetch_user_id() for kind, client in clients.items()}
     await clients["self"].create_team_with(clients["teammate"])
+    for kind, guardians in (("self", ["parted", "guardian"]), ("sibling", ["guardian"])):
+        await set_guardians(organizer, user_ids[kind], [user_ids[each] for each in guardians])
 
     async def add_course(leader: str, first: str) -> tuple[str, str, str, str]:
         resource_name = f"{name} {secrets.token_hex(4)}"
         made = await organizer.execute(CREATE_LED, name=resource_name, leader=user_ids[leader])
         times: dict[str, Any] = {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
         slot_id = await organizer.add_slot(resource=resource_name, **times)
-        booked = await clients[first].book_slot(slot_id)
+        booked = await clients[first].book_slot(slot_id, userId=user_ids["self"])
         return resource_name, made["id"], slot_id, booked["booking"]["id"]
 
-    resource, resource_id, slot_id, booking_id = await add_course("former", "self")
+    # Each place was made by somebody who has no right any more.
+    resource, resource_id, slot_id, booking_id = await add_course("former", "parted")
     other_resource, _, other_slot_id, other_booking_id = await add_course("other", "self")
+    await set_guardians(organizer, user_ids["self"], [user_ids["guardian"]])
     assert (await clients["member"].join(slot_id))["__typename"] == "WaitlistJoined"
     course = LedCourse(
         clients,

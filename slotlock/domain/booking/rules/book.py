@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Self
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import (
@@ -53,8 +54,8 @@ from slotlock.domain.users.user import Caller, UserId
 class BookingRequest:
     """A booking to create: for whom, requested by whom, and the id that it will have.
 
-    `as_organizer` is set when an organizer books for another user. Limits do not apply then, and
-    the history names those that were overridden.
+    `as_organizer` is set when an organizer books for another user, of whom they are no guardian.
+    Limits do not apply then, and the history names those that were overridden.
 
     `admission` is `QUEUE_ONLY` for the requests of the admission queue, and `DRAW` for those of
     organizers and of draws, which pass the queue as well.
@@ -71,6 +72,19 @@ class BookingRequest:
     admission: SlotAdmission = SlotAdmission.ANY
     is_drawn: bool = False
     made_as: MadeAs | None = None
+
+    def made_by(self, caller: Caller, *, leads: bool = False) -> Self:
+        """Return the request as what its caller makes it; `leads` if they may as a leader only.
+
+        The first relation counts: the user, a guardian, an organizer, a teammate, a leader. So
+        organizers book for their own children by the rules, as for themselves.
+        """
+        if self.user_id == caller.user_id:
+            return self
+        if self.user_id in caller.acts_for:
+            return replace(self, made_as=MadeAs.GUARDIAN)
+        made_as = MadeAs.LEADER if leads else None
+        return replace(self, as_organizer=caller.is_organizer, made_as=made_as)
 
 
 @value_object

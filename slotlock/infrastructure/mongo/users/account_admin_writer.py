@@ -10,16 +10,18 @@ from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_user_change
+from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.account_admin_rules import LastAdmin
+from slotlock.domain.users.dependents import GuardianRefusal, guardian_refusal
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
-from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.sessions import (
     EndedAccess,
     end_all_sessions,
@@ -32,6 +34,7 @@ from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
     NOT_SIGNED_IN,
     PUBLIC_FIELDS,
+    guardians_field,
     list_fields_of,
     to_new_document,
     to_user,
@@ -45,14 +48,15 @@ MAX_FORMER_LOGIN_NAMES = 20
 
 @value_object
 class InvitedUser:
-    """An account to create without a password, with the hash of its invitation's token."""
+    """An account to create without a password, with the hash of its invitation's token, if any."""
 
     name: str
     login_name: str
     role: Role
     groups: tuple[str, ...]
-    invitation_hash: str
+    invitation_hash: str | None
     invitation_until: datetime
+    guardians: tuple[UserId, ...] = ()
 
 
 @value_object
@@ -83,32 +87,39 @@ class AccountAdminWriter:
         by: UserId,
         now: datetime,
         to_mail: Callable[[User], OutboxEntry] | None = None,
-    ) -> User | None:
+    ) -> User | UserNotFound | GuardianRefusal | None:
         """Insert an invited user without a password, and the mail with the token, if there is one.
 
         Return None if the login name is taken.
         """
         self._required.require(EMAIL_INDEX)
+        invitation = {
+            "hash": new.invitation_hash,
+            "until": new.invitation_until,
+            **({"mailedAt": now} if to_mail else {}),
+        }
         document = {
             **to_new_document(new.name, new.login_name, new.role, None, now),
             **({"groups": list(new.groups)} if new.groups else {}),
-            "invitation": {
-                "hash": new.invitation_hash,
-                "until": new.invitation_until,
-                **({"mailedAt": now} if to_mail else {}),
-            },
+            **({"invitation": invitation} if new.invitation_hash else {}),
+            **guardians_field(new.guardians),
         }
         user = to_user(document)
         note = note_user_change(None, user, NoteAction.USER_CREATED, by, now)
         mails = [to_mail(user)] if to_mail else []
-        is_inserted = await insert_unless_taken(
-            self._database,
-            "users",
-            document,
-            note,
-            insert_more=partial(self._outbox.insert, mails, now),
-        )
-        return user if is_inserted else None
+
+        async def write(session: AsyncClientSession) -> User | UserNotFound | GuardianRefusal:
+            if refusal := await refuse_guardians(self._database, user.id, new.guardians, session):
+                return refusal
+            await self._users.insert_one(document, session=session)
+            await insert_notes(self._database, [note], session)
+            await self._outbox.insert(mails, now, session)
+            return user
+
+        try:
+            return await in_transaction(self._database, write)
+        except DuplicateKeyError:
+            return None
 
     @limited
     async def update(
@@ -117,11 +128,12 @@ class AccountAdminWriter:
         name: str,
         login_name: str,
         phone: str | None,
+        guardians: tuple[UserId, ...],
         by: UserId,
         now: datetime,
         mails: Sequence[OutboxEntry] = (),
-    ) -> User | LoginNameTaken | None:
-        """Change the name, the login name and the telephone. Return None if the user changed.
+    ) -> User | LoginNameTaken | UserNotFound | GuardianRefusal | None:
+        """Change what an account says of its user. Return None if the user changed.
 
         A new login name ends the tokens that were sent to the old address. The mails about it are
         inserted.
@@ -134,6 +146,7 @@ class AccountAdminWriter:
             "email": expected.login_name,
             "familyName": expected.family_name,
             "phone": expected.phone,
+            "guardians": [ObjectId(each) for each in expected.guardians] or None,
             "erasedAt": None,
         }
         in_lists = list_fields_of(name, login_name, expected.family_name)
@@ -142,12 +155,29 @@ class AccountAdminWriter:
             update["$set"]["phone"] = phone
         else:
             update["$unset"]["phone"] = ""
+        if guardians:
+            update["$set"] |= guardians_field(guardians)
+        else:
+            update["$unset"]["guardians"] = ""
         if login_name != expected.login_name:
             update["$unset"] |= dict.fromkeys(ADDRESS_TOKENS, "")
             # Who may give an account another address depends on whether its user has signed in.
             query |= {} if expected.has_signed_in else NOT_SIGNED_IN
         info = AuditInfo(NoteAction.USER_EDITED, by, now)
-        return await update_login_name(self._database, self._outbox, query, update, info, mails)
+        added = [each for each in guardians if each not in expected.guardians]
+
+        async def write(
+            session: AsyncClientSession,
+        ) -> User | UserNotFound | GuardianRefusal | None:
+            refusal = await refuse_guardians(self._database, expected.id, added, session)
+            return refusal or await update_login_name(
+                self._database, self._outbox, query, update, info, mails, session
+            )
+
+        try:
+            return await in_transaction(self._database, write)
+        except DuplicateKeyError:
+            return LoginNameTaken()
 
     @limited
     async def vouch(self, expected: User, by: UserId, now: datetime) -> User | None:
@@ -178,7 +208,9 @@ class AccountAdminWriter:
         *,
         ends_other_ways: bool = False,
     ) -> User | LastAdmin | None:
-        """Set a user's role, also in their open sessions. Return None without a user.
+        """Set a user's role, also in their open sessions.
+
+        Return None without a user, and for one with guardians, who stays a member.
 
         It ends an open invitation, which was made for the old role. It also vouches for them. With
         `ends_other_ways`, it also ends the password and the sessions, which somebody else may have.
@@ -193,6 +225,8 @@ class AccountAdminWriter:
 
         async def write(session: AsyncClientSession) -> User | LastAdmin | None:
             query: Document = {"_id": ObjectId(user_id), "erasedAt": None}
+            if role is not Role.MEMBER:
+                query["guardians"] = None
             is_admin = {**query, "role": Role.ADMIN.value}
             was_admin = await self._users.find_one(is_admin, {"_id": 1}, session=session)
             changed = await update_user(self._database, query, update, info, session)
@@ -287,6 +321,37 @@ async def has_other_admin(database: Database, user_id: UserId, session: AsyncCli
     return bool((await database["users"].update_one(other, touch, session=session)).matched_count)
 
 
+async def refuse_guardians(
+    database: Database,
+    user_id: UserId,
+    guardian_ids: Sequence[UserId],
+    session: AsyncClientSession,
+) -> UserNotFound | GuardianRefusal | None:
+    """Return why these cannot become guardians of a user; None if they can until the commit."""
+    ids = [ObjectId(each) for each in guardian_ids]
+    if not ids:
+        return None
+    relevant = {"$or": [{"_id": {"$in": ids}}, {"guardians": {"$in": [*ids, ObjectId(user_id)]}}]}
+    found = database["users"].find(relevant, PUBLIC_FIELDS, session=session)
+    users = {user.id: user async for user in (to_user(each) async for each in found)}
+    for each in guardian_ids:
+        guardian = users.get(each)
+        if guardian is None or guardian.erased:
+            return UserNotFound(each)
+        if refusal := guardian_refusal(user_id, guardian, users.values()):
+            return refusal
+    await mark_checked(database, ids, session)
+    return None
+
+
+async def mark_checked(
+    database: Database, ids: Sequence[ObjectId], session: AsyncClientSession
+) -> None:
+    """Make concurrent transactions conflict that change these users, or give them dependents."""
+    touch = {"$set": {"guardianCheckedBy": ObjectId()}}
+    await database["users"].update_many({"_id": {"$in": ids}}, touch, session=session)
+
+
 async def has_admin(database: Database) -> bool:
     """Return whether any account is an admin and not banned."""
     query: Document = {"role": Role.ADMIN.value, "banned": None}
@@ -309,36 +374,30 @@ async def update_login_name(
     update: Document,
     audit_info: AuditInfo,
     mails: Sequence[OutboxEntry],
+    session: AsyncClientSession,
     *,
     assigns_invitations: bool = True,
-) -> User | LoginNameTaken | None:
-    """Update a user, note the change and insert the mails about it, or nothing.
+) -> User | None:
+    """Update a user, note the change and insert the mails about it, within a transaction.
 
     With `assigns_invitations`, the old login name was the user's: it is stored, and the open
     invitations of teams to it follow the user. Return None if there is no such user.
     """
+    changed = await update_user(database, query, update, audit_info, session)
+    if changed is not None:
+        await outbox.insert(mails, audit_info.now, session)
+    if changed is not None and assigns_invitations and changed.login_name != query["email"]:
+        # The repository of teams imports the outcomes of all commands.
+        from slotlock.infrastructure.mongo.team_repository import assign_invitations
 
-    async def write(session: AsyncClientSession) -> User | None:
-        changed = await update_user(database, query, update, audit_info, session)
-        if changed is not None:
-            await outbox.insert(mails, audit_info.now, session)
-        if changed is not None and assigns_invitations and changed.login_name != query["email"]:
-            # The repository of teams imports the outcomes of all commands.
-            from slotlock.infrastructure.mongo.team_repository import assign_invitations
-
-            await assign_invitations(database, changed.id, query["email"], session)
-            former = {"$each": [query["email"]], "$slice": -MAX_FORMER_LOGIN_NAMES}
-            await database["users"].update_one(
-                {"_id": ObjectId(changed.id)},
-                {"$push": {"formerLoginNames": former}},
-                session=session,
-            )
-        return changed
-
-    try:
-        return await in_transaction(database, write)
-    except DuplicateKeyError:
-        return LoginNameTaken()
+        await assign_invitations(database, changed.id, query["email"], session)
+        former = {"$each": [query["email"]], "$slice": -MAX_FORMER_LOGIN_NAMES}
+        await database["users"].update_one(
+            {"_id": ObjectId(changed.id)},
+            {"$push": {"formerLoginNames": former}},
+            session=session,
+        )
+    return changed
 
 
 async def update_user(

@@ -40,7 +40,12 @@ from slotlock.infrastructure.mongo.users.sessions import (
     other_sessions_query,
     serialize_user_sessions,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, in_groups, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    MADE_LOGIN_NAME,
+    PUBLIC_FIELDS,
+    in_groups,
+    to_user,
+)
 
 # Tokens that let their holder set a password.
 PASSWORD_TOKENS = ("invitation", "passwordReset")
@@ -341,6 +346,7 @@ def _invitable_filter(roles: Sequence[Role], mailed_before: datetime | None) -> 
         "identities": None,
         "banned": None,
         "role": {"$in": allowed},
+        "$nor": [MADE_LOGIN_NAME],
         **({"invitation.mailedAt": recent} if mailed_before else {}),
     }
 

@@ -5,9 +5,11 @@ A user has at most one code: the next one replaces it. Only its hash is stored.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.notifications.outbox import OutboxEntry
@@ -114,7 +116,8 @@ class EmailVerificationRepository:
         }
         update = {"$set": fields, "$unset": dict.fromkeys(ended, "")}
         info = AuditInfo(NoteAction.USER_EDITED, before.id, now)
-        return await update_login_name(
+        write = partial(
+            update_login_name,
             self._database,
             self._outbox,
             query,
@@ -124,6 +127,10 @@ class EmailVerificationRepository:
             # The old address may be that of a stranger, who was invited.
             assigns_invitations=not before.self_registered,
         )
+        try:
+            return await in_transaction(self._database, write)
+        except DuplicateKeyError:
+            return LoginNameTaken()
 
 
 def _valid_filter(user_id: UserId, hash_: str, now: datetime) -> Document:

@@ -8,7 +8,7 @@
      calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, claimed?: true,
      synced?: true, locale?, undeliverable?: {email, at}, refusedTopics?: [str],
      identities?: [{key, email?, at?, linked?: true}], formerLoginNames?: [str], familyName?,
-     phone?, guardians?: [id]}
+     phone?, guardians?: [id], guardianCheckedBy?}
 
 `email` is the normalized login name, and unique: an email address, or a user name, which has no @
 (docs/decisions/0018). `searchWords` are the words of the name and of the
@@ -37,6 +37,8 @@ An erased user is banned, so that every check rejects them (docs/decisions/0048)
 """
 
 import re
+import secrets
+import string
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -64,6 +66,8 @@ NOT_SIGNED_IN: Document = {
     "withoutPassword": True,
     "identities": {"$not": {"$elemMatch": {"at": {"$ne": None}}}},
 }
+# Matches accounts with which nobody signs in.
+MADE_LOGIN_NAME: Document = {"email": {"$regex": " "}}
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
@@ -133,6 +137,11 @@ def to_user(document: Document) -> User:
     )
 
 
+def new_login_name() -> str:
+    """Return a login name for a user who has none: its blank keeps everybody from entering it."""
+    return "child " + "".join(secrets.choice(string.ascii_lowercase) for _ in range(12))
+
+
 def guardians_field(guardians: Sequence[UserId]) -> Document:
     """Return the field of the guardians of a user, if there are any."""
     return {"guardians": [ObjectId(each) for each in guardians]} if guardians else {}
@@ -188,7 +197,8 @@ def to_new_document(
 def list_fields_of(name: str, login_name: str, family_name: str | None) -> Document:
     """Return what finds a user in lists: the words with their mark, and the place in the order."""
     return {
-        "searchWords": to_stored_words(f"{name} {login_name}"),
+        # Nobody searches for a name that was made.
+        "searchWords": to_stored_words(name if " " in login_name else f"{name} {login_name}"),
         "sortName": to_sort_name(name, family_name, login_name),
     }
 

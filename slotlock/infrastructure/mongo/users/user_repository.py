@@ -44,6 +44,7 @@ from slotlock.infrastructure.mongo.users import user_documents
 from slotlock.infrastructure.mongo.users.account_admin_writer import AuditInfo, update_user
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
+    MADE_LOGIN_NAME,
     PUBLIC_FIELDS,
     in_groups,
     to_user,
@@ -281,6 +282,8 @@ def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
     ):
         if value is not None:
             query[name] = value or None
+    if user_filter.without_password:
+        query["$nor"] = [MADE_LOGIN_NAME]
     if after is not None:
         query["sortName"] = {"$gt": after}
     return query

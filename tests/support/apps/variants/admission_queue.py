@@ -13,6 +13,7 @@ from slotlock.domain.booking.decision import Decision, accept
 from slotlock.domain.booking.rules.book import BookingRequest, _created_entry, book
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.queue_scripts import ENQUEUE
 from slotlock.infrastructure.redis.admission.ticket_index import KeyReservations
@@ -20,7 +21,11 @@ from slotlock.infrastructure.redis.keys import ADMISSION_LOCK_PREFIX
 from slotlock.infrastructure.redis.locks.lock_leases import LockLease, RedisLockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission import queued_batch
-from slotlock.services.booking.permissions import BookingPermissions, check_booking_permissions
+from slotlock.services.booking.permissions import (
+    BookingPermissions,
+    account_refusal,
+    check_booking_permissions,
+)
 from tests.support.apps.pause_points import pause_if_selected, rearm, replace_everywhere
 
 original_acquire, original_serve_batch = Locks.acquire, queued_batch.serve_batch
@@ -74,8 +79,8 @@ def _book_unconditionally(
     return accept(Booked(slot.id, booking), after)
 
 
-async def _allow_everybody(*_: Any) -> BookingPermissions:
-    return BookingPermissions({})
+async def _allow_everybody(_: Any, caller: Caller, *__: Any) -> BookingPermissions:
+    return BookingPermissions(caller, {})
 
 
 def _refuse_nobody(*_: Any) -> None:
@@ -86,7 +91,7 @@ def skip_revalidation() -> None:
     """Grant every queued request without applying the rules again."""
     replace_everywhere(book, _book_unconditionally)
     replace_everywhere(check_booking_permissions, _allow_everybody)
-    replace_everywhere(queued_batch._sender_refusal, _refuse_nobody)
+    replace_everywhere(account_refusal, _refuse_nobody)
 
 
 GUARDS = {
