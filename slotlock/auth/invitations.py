@@ -10,6 +10,7 @@ at the same time, and causes the same commands, whether or not there is an accou
 import asyncio
 import random
 import secrets
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -46,6 +47,7 @@ from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME, normalize_login_name
+from slotlock.domain.users.groups import clean_groups
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import after_write
@@ -74,11 +76,15 @@ NOBODY = UserId("0" * 24)
 
 @value_object
 class PasswordInvitation:
-    """The data for one user's invitation; the token is shown only now, and empty if mailed."""
+    """The data for one user's invitation; the token is shown only now, and empty if mailed.
+
+    The `groups` sort letters: of a guardian without groups, they are those of the dependents.
+    """
 
     user: User
     token: str
     expires_at: datetime
+    groups: tuple[str, ...] = ()
 
 
 @refusal(
@@ -145,8 +151,14 @@ async def invite(
     ):
         if caller is not None and not await session_still_valid(auth, caller):
             return
+        of_dependents = defaultdict[UserId, set[str]](set)
+        for child in await auth.repositories.users.find_dependents([user.id for user in users]):
+            for guardian in child.guardians:
+                of_dependents[guardian].update(child.groups)
         for invitation in await _invite_users(auth, users, group, roles, caller, by_mail=by_mail):
-            yield invitation
+            user = invitation.user
+            groups = user.groups or clean_groups(of_dependents[user.id])
+            yield replace(invitation, groups=groups)
         after = users[-1].login_name
 
 

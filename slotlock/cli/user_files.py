@@ -14,6 +14,7 @@ from slotlock.cli.users import with_auth
 from slotlock.domain.shared.tables.file_problems import InvalidFile, LineProblem
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
 from slotlock.domain.user_files.choices import INVALID_CHOICES, Choice, Choices, parse_choices
+from slotlock.domain.user_files.columns import EMAIL, GUARDIANS
 from slotlock.domain.user_files.plan import (
     ImportBusy,
     ImportPlan,
@@ -40,6 +41,9 @@ DO_NOT_SPLIT = (
 )
 
 
+OF_PARENTS = "If these are addresses of parents: --addresses-of guardians"
+
+
 def import_file(args: Namespace) -> str:
     """Create and update users from a file, or only return what would change."""
     return with_auth(lambda auth: _import_users(auth, args))
@@ -59,8 +63,13 @@ def _choices(args: Namespace) -> Choices:
 
 async def _import_users(auth: Auth, args: Namespace) -> str:
     """Create and update users from a CSV file, or only count the changes."""
-    body = read_file(args.file)
-    outcome = await import_users(auth, body, dry_run=not args.apply, choices=_choices(args))
+    outcome = await import_users(
+        auth,
+        read_file(args.file),
+        dry_run=not args.apply,
+        choices=_choices(args),
+        addresses_of_guardians=args.addresses_of == GUARDIANS,
+    )
     if isinstance(outcome, InvalidFile | ImportBusy | ImportTooLarge):
         raise CommandError(_refusal_text(outcome))
     if args.json:
@@ -70,7 +79,7 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
         counts += f", {outcome.claimed} claimed"
     if outcome.vouched_for:
         counts += f", {outcome.vouched_for} vouched for"
-    lines = [counts]
+    lines = [counts, *_links(outcome.links_added, outcome.links_removed, outcome.leaders_changed)]
     lines += _warnings(outcome.self_registered, outcome.ignored_columns)
     lines += [f"perhaps one group: {', '.join(each)}" for each in outcome.similar_groups]
     if outcome.leavers:
@@ -81,7 +90,8 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
 
 async def _sync_users(auth: Auth, args: Namespace) -> str:
     """Make the accounts those of a CSV file of all users, or only report what that would change."""
-    file = parse_user_file(read_file(args.file))
+    of_guardians = args.addresses_of == GUARDIANS
+    file = parse_user_file(read_file(args.file), addresses_of_guardians=of_guardians)
     if isinstance(file, InvalidFile):
         raise CommandError(_refusal_text(file, of_sync=True))
     bans_gone, limit = args.gone == "ban", args.gone_limit
@@ -103,6 +113,7 @@ async def _sync_users(auth: Auth, args: Namespace) -> str:
     if args.json:
         return json.dumps(_sync_report(outcome, file, bookings, args), indent=2)
     lines = [*_plan_lines(outcome, bookings), _summary(outcome)]
+    lines += _links(outcome.links_added, outcome.links_removed, len(outcome.leaders))
     lines += _warnings(outcome.self_registered, file.ignored_columns)
     if not args.apply:
         if membership and membership.exceeds(limit):
@@ -120,15 +131,18 @@ def _sync_report(
     gone = membership.gone if membership else ()
     return {
         "dryRun": not args.apply,
-        "created": [each.login_name for each in plan.created],
-        "updated": [each.before.login_name for each in updates if each.choice is None],
+        "created": [_shown_login(each.login_name) or each.name for each in plan.created],
+        "updated": [_login_of(each.before) for each in updates if each.choice is None],
         "unchanged": plan.unchanged,
         "claimed": [each.before.login_name for each in updates if each.is_claim],
         "vouchedFor": [each.before.login_name for each in updates if each.choice is Choice.VOUCH],
-        "returned": [each.login_name for each in membership.returned] if membership else [],
+        "linksAdded": plan.links_added,
+        "linksRemoved": plan.links_removed,
+        "leadersChanged": len(plan.leaders),
+        "returned": [_login_of(each) for each in membership.returned] if membership else [],
         "gone": [
             {
-                "login": user.login_name,
+                "login": _login_of(user),
                 "bookings": [
                     {"startTime": format_time(start), "title": title}
                     for start, title in bookings.get(user.id, [])
@@ -167,7 +181,25 @@ def _shown(kind: str, lines: Sequence[str], count: int = SHOWN_LINES) -> Iterato
 
 
 def _cells(login_name: str, name: str, groups: Sequence[str]) -> str:
-    return f"{login_name}\t{name}\t{', '.join(groups)}"
+    return f"{_shown_login(login_name)}\t{name}\t{', '.join(groups)}"
+
+
+def _shown_login(login_name: str) -> str:
+    """Return a login name; an empty one for a made one, which has a blank and is not shown."""
+    return "" if " " in login_name else login_name
+
+
+def _login_of(user: User) -> str:
+    """Return what names an account: the login name, or the name of a child without one."""
+    return user.name if user.has_made_login_name else user.login_name
+
+
+def _links(added: int, removed: int, leaders: int) -> Iterator[str]:
+    """Yield how many links between users and guardians, or users and resources, change."""
+    if added or removed:
+        yield f"links to guardians: {added} new, {removed} removed"
+    if leaders:
+        yield f"resources with another leader: {leaders}"
 
 
 def _user_cells(user: User) -> str:
@@ -181,7 +213,7 @@ def _change_cells(update: UserUpdate) -> str:
     changes.append(f"{old_groups} -> {new_groups}" if old_groups != new_groups else new_groups)
     if update.identities and update.identities.added:
         changes.append(f"subject {update.identities.added.subject}")
-    return "\t".join((before.login_name, *changes))
+    return "\t".join((_shown_login(before.login_name), *changes))
 
 
 def _booking_text(bookings: Sequence[tuple[datetime, str]]) -> str:
@@ -245,8 +277,10 @@ def _refusal_text(
     match refusal:
         case InvalidFile():
             text = invalid_file_text(refusal)
-            is_too_large = any(each.code in too_large for each in refusal.problems)
-            return f"{text}\n{DO_NOT_SPLIT}" if of_sync and is_too_large else text
+            codes = {each.code for each in refusal.problems if each.column in (None, EMAIL)}
+            if ImportProblem.SAME_USER in codes:
+                return f"{text}\n{OF_PARENTS}"
+            return f"{text}\n{DO_NOT_SPLIT}" if of_sync and codes & too_large else text
         case ImportBusy():
             return "time ran out, or others change these users; nothing was imported, try again"
         case ImportTooLarge():

@@ -90,7 +90,10 @@ def list_users(args: Namespace) -> list[Row]:
 
     async def find(auth: Auth) -> list[Row]:
         return [
-            (each.login_name, each.role, each.name, each.groups, each.created_at, each.banned_at)
+            (
+                *("" if each.has_made_login_name else each.login_name, each.role, each.name),
+                *(each.groups, each.created_at, each.banned_at),
+            )
             async for each in auth.repositories.users.find_all()
         ]
 
@@ -271,8 +274,16 @@ def unban_user(args: Namespace) -> str:
 def delete_user(args: Namespace) -> str:
     """Erase an account; a running server does the rest."""
     settings = settings_with_mongodb()
+
+    async def left_children(auth: Auth) -> str:
+        user = await _find_user(auth, args.login_name)
+        dependents = await auth.repositories.users.find_dependents([user.id])
+        names = ", ".join(each.name for each in dependents if each.guardians == (user.id,))
+        return f", and leaves {names} without a guardian" if names else ""
+
     if not args.yes:
-        confirm(f"erasing {args.login_name} cannot be undone", args.login_name)
+        left = with_auth(left_children, settings)
+        confirm(f"erasing {args.login_name} cannot be undone{left}", args.login_name)
 
     async def erase(auth: Auth) -> str:
         user = await _find_user(auth, args.login_name)

@@ -1,7 +1,7 @@
 """The periods of a school day, as everybody reads them and organizers set them."""
 
 from datetime import time
-from typing import Annotated
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
@@ -9,7 +9,7 @@ from strawberry import argument, field
 from slotlock.domain.schedule import periods
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import Weekday
-from slotlock.graphql.core.outcomes import Result, ResultView, register_type
+from slotlock.graphql.core.outcomes import Result, ResultView, register_value
 from slotlock.services.slots.periods import set_periods
 
 
@@ -23,35 +23,15 @@ class Period:
     end_time: time = field(description="When it ends on the same day, in minutes.")
     weekdays: list[Weekday] = field(description="Its weekdays; none means every day.")
 
-
-@strawberry.type(description="The periods of a school day were saved. No slot has changed.")
-class PeriodsSaved:
-    periods: list[Period] = field(description="All periods, by start.")
-    unmatched_slot_count: int = field(
-        description="How many slots have meetings to come that were in a period before, and are in "
-        "none now. Their times are shown as such."
-    )
-
-
-def _show(shown: tuple[periods.Period, ...]) -> list[Period]:
-    return [
-        Period(
-            name=each.name,
-            start_time=each.start,
-            end_time=each.end,
-            weekdays=list(each.weekdays),
+    @classmethod
+    def from_domain(cls, period: periods.Period) -> Self:
+        weekdays = list(period.weekdays)
+        return cls(
+            name=period.name, start_time=period.start, end_time=period.end, weekdays=weekdays
         )
-        for each in shown
-    ]
 
 
-register_type(
-    periods.PeriodsSaved,
-    PeriodsSaved,
-    lambda saved, _view: PeriodsSaved(
-        periods=_show(saved.periods), unmatched_slot_count=saved.unmatched_slots
-    ),
-)
+register_value(periods.Period, Period, lambda each, _outcome, _view: Period.from_domain(each))
 SET_PERIODS = Result[periods.SetPeriodsOutcome](
     "SetPeriodsResult", "The periods that were saved, or a refusal."
 )
@@ -77,7 +57,7 @@ class PeriodInput:
 class PeriodQueries:
     @field(description="The periods of a school day, by start. Everybody may read them.")
     async def periods(self, info: Info) -> list[Period]:
-        return _show(await info.context.services.period_list.find())
+        return [Period.from_domain(each) for each in await info.context.services.period_list.find()]
 
 
 @strawberry.type

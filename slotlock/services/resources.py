@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 
-from slotlock.domain.audit.audit_notes import note_resource_creation, note_resource_deletion
+from slotlock.domain.audit.audit_notes import note_resource_change
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.resources.resource import (
     CreateResourceOutcome,
     DeleteResourceOutcome,
-    FreeBusy,
     ImportResourcesOutcome,
     LeaderRefusal,
     Resource,
@@ -26,7 +24,7 @@ from slotlock.domain.resources.resource import (
     validate_kind,
     validate_name,
 )
-from slotlock.domain.shared.pagination import MAX_COUNT, Page, exact_count
+from slotlock.domain.shared.pagination import MAX_COUNT, exact_count
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
@@ -64,7 +62,7 @@ async def _leader_refusal(services: Services, leader: UserId | None) -> LeaderRe
 
 
 async def _insert(services: Services, resource: Resource, organizer_id: UserId) -> bool:
-    note = note_resource_creation(resource, organizer_id, services.now())
+    note = note_resource_change(None, resource, organizer_id, services.now())
     return await services.resources.insert(resource, note)
 
 
@@ -107,7 +105,7 @@ async def delete(services: Services, name: str, organizer_id: UserId) -> DeleteR
     resource, now = await find(services, name), services.now()
     if resource is None:
         return ResourceNotFound()
-    note = note_resource_deletion(resource, organizer_id, now)
+    note = note_resource_change(resource, None, organizer_id, now)
     used_by = await services.resources.delete(resource.name, now, note)
     return ResourceInUse(tuple(used_by)) if used_by else ResourceDeleted(resource.name)
 
@@ -144,23 +142,9 @@ async def find(services: Services, name: str) -> Resource | None:
     return None if is_other else found
 
 
-async def list_resources(
-    services: Services, text: str, kind: ResourceKind | None, first: int, after_key: str | None
-) -> Page[tuple[str, Resource]]:
-    """Return the next resources by name whose name contains a text, each with its position."""
-    return await services.resources.page(text, kind, first, after_key)
-
-
 async def count_resources(services: Services, text: str, kind: ResourceKind | None) -> int | None:
-    """Return how many resources `list_resources` lists; None for more than `MAX_COUNT`."""
+    """Return how many resources have a text in their name; None for more than `MAX_COUNT`."""
     return exact_count(await services.resources.count(text, kind, MAX_COUNT + 1))
-
-
-async def find_busy(
-    services: Services, names: Sequence[str], start: datetime, end: datetime
-) -> Sequence[FreeBusy]:
-    """Return when published slots occupy resources in a period, in the order of the names."""
-    return await services.resources.find_busy(names, start, end)
 
 
 async def filter_with_resource(services: Services, slot_filter: SlotFilter) -> SlotFilter:

@@ -22,6 +22,9 @@ from tests.support.stores.users import new_email
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CODE = """query($id: ID!) { slotRoster(slotId: $id, first: 1) { nodes { checkInCode } } }"""
+RENAME = """mutation($user: ID!, $name: String) {
+  updateUser(input: {userId: $user, name: $name}) { __typename } }"""
+SET_GROUPS = "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }"
 # A camera that sees a QR code, in a browser that reads none.
 CAMERA = """
 delete globalThis.BarcodeDetector;
@@ -85,13 +88,17 @@ async def scan(page: Page, code: str, verdict: str) -> None:
 
 async def test_the_door_lets_each_code_in_once_and_names_the_right_room(board: Board) -> None:
     course, other = await board.course(**soon()), await board.course(title="Band", **soon())
-    await (await board.student("Mia")).book_slot(course.slot_id)
+    student = await board.student("Mia")
+    await student.book_slot(course.slot_id)
+    await board.vouch_for(student)
+    await board.organizer.execute(RENAME, user=await student.fetch_user_id(), name="Wren, Mia")
     found = await board.organizer.execute(CODE, id=course.slot_id)
     code = found["nodes"][0]["checkInCode"]
     page = await open_as_organizer(board, f"door/{course.slot_id}")
     await page.locator("h1").click()
     await scan(page, code, "yours")
-    await expect(page.locator(".verdict")).to_contain_text("Mia")
+    await expect(page.locator(".verdict")).to_contain_text("Mia Wren")
+    await expect(page.locator(".list li")).to_contain_text("Wren, Mia")
     await scan(page, code, "wait")
     await expect(page.locator(".verdict")).to_contain_text("Already here")
     await page.locator(".verdict button").click()
@@ -99,7 +106,7 @@ async def test_the_door_lets_each_code_in_once_and_names_the_right_room(board: B
     await page.goto(f"/board#/door/{other.slot_id}")
     await page.get_by_role("heading", name="Band").wait_for()
     await scan(page, code, "stop")
-    await expect(page.locator(".verdict")).to_contain_text("Mia has Chess: Room 1")
+    await expect(page.locator(".verdict")).to_contain_text("Mia Wren has Chess: Room 1")
 
 
 async def test_without_a_reader_of_codes_the_server_reads_what_the_camera_sees(
@@ -230,6 +237,31 @@ async def test_a_secretary_vouches_for_the_pupils_of_a_file(board: Board) -> Non
     await page.get_by_label("Groups").wait_for()
 
 
+async def test_a_list_of_brothers_and_sisters_is_read_as_one_with_addresses_of_parents(
+    board: Board,
+) -> None:
+    parent = new_email()
+    page = await open_as_organizer(board, "people/import")
+    await page.set_viewport_size({"width": 360, "height": 740})
+    content = f"Name,Vorname,E-Mail,Klasse\nMünz,Mia,{parent},2b\nMünz,Ben,{parent},1a\n".encode()
+    await page.set_input_files("#file", FilePayload(name="2b.csv", mimeType="", buffer=content))
+    await shown(page, "Several people in this file have the same email address.").wait_for()
+    await page.get_by_role("button", name="The email addresses are those of parents").click()
+    await shown(page, "Parents and guardians: 2 new links to children, 0 removed").wait_for()
+    await expect(page.locator("[data-key=read] li").first).to_contain_text(f"2b · {parent}")
+    of_parents = page.get_by_label("The email addresses are those of parents")
+    await expect(of_parents).to_be_checked()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Import 3 people").click()
+    await page.locator(".notice", has_text="2b.csv is imported.").wait_for()
+    await expect(of_parents).not_to_be_checked()
+    found = await board.organizer.execute(
+        "query($text: String!) { users(filter: {text: $text}) { nodes { name email } } }",
+        text=parent,
+    )
+    assert [each["email"] for each in found["nodes"]] == [parent]
+
+
 async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board) -> None:
     tag = secrets.token_hex(3)
     names = ["Becker;Björn", "Zander;Ada", "Adler;Zoe", "Groß;"]
@@ -285,15 +317,21 @@ async def test_a_class_is_imported_as_it_was_seen_and_gets_letters(board: Board)
     links = [
         await each.get_attribute("href") or "" for each in await page.locator(".list li a").all()
     ]
+    both = {"userId": links[3].rpartition("/")[2], "groups": [f"8a{tag}", f"9c{tag}"]}
+    await board.organizer.execute(SET_GROUPS, input=both)
     await page.goto(f"{board.app.url}/board#/monitor/{campaign_id}")
     await page.get_by_role("button", name="See names").click()
     unplaced = page.locator("[data-key=none] li > a:first-child")
-    await expect(unplaced).to_have_text(listed)
+    by_class = [listed[3], *listed[:3]]
+    await expect(unplaced).to_have_text(by_class)
+    await page.get_by_label("Group").select_option(f"8a{tag}")
+    await expect(unplaced).to_have_text(listed[3:])
+    await page.get_by_label("Group").select_option("All")
     # The names stay while somebody gives them places.
     await page.get_by_role("link", name="Give a place").first.click()
     await page.get_by_label("Course").wait_for()
     await page.get_by_role("link", name="Without a place").click()
-    await expect(unplaced).to_have_text(listed)
+    await expect(unplaced).to_have_text(by_class)
     for link in reversed(links):
         await board.organizer.book_slot(slot_id, userId=link.rpartition("/")[2])
     await page.goto(f"{board.app.url}/board#/course/{slot_id}")

@@ -25,6 +25,8 @@ from tests.support.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+USERS_VIEW = "people"
+
 CONFIGURE = """mutation($input: ConfigureDrawInput!) { configureDraw(input: $input) {
   __typename } }"""
 OWN_WISHES = "query($id: ID!) { myWishes(campaignId: $id) { userIds ranked { slotId } } }"
@@ -407,7 +409,8 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await press(organizing, "Draw")
     await organizing.get_by_role("row", name="In rounds").wait_for()  # what was drawn
     await expect(organizing.get_by_role("row", name="One after the other")).to_have_count(0)
-    await expect(organizing.get_by_label("Places: Chess")).not_to_have_value("0")
+    await expect(organizing.get_by_label("Places: Chess")).to_have_count(0)
+    await expect(organizing.get_by_role("row", name="Chess").last).to_contain_text("11")
     await press(organizing, "Publish the result")
     await organizing.get_by_role("group", name="Publish the result").wait_for()
     await press(organizing, "Publish the result")
@@ -416,6 +419,8 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await organizing.goto(f"/board#/monitor/{course.campaign_id}")
     await shown(organizing, "published the draw").wait_for()
     await expect(organizing.locator("[data-key=log]")).not_to_contain_text("a place in")
+    await organizing.goto(f"/board#/{USERS_VIEW}/{await student.fetch_user_id()}")
+    await expect(organizing.locator("[data-key=places] li").first).to_contain_text("by the draw")
     await page.reload()
     await shown(page, "You have a place, from round 1.").wait_for()
     await shown(page, "You have a place, from round 2.").wait_for()

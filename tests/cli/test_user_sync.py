@@ -120,6 +120,32 @@ def test_a_dry_run_says_what_apply_does_and_the_second_time_there_is_nothing_to_
     assert not find_user("ben@x.test").banned
 
 
+def test_guardians_whom_a_file_created_are_gone_when_it_names_none_of_their_children(
+    sync: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, lines = "Name;E-Mail\r\n", "Mia;pam@x.test\r\nBen;pam@x.test\r\n"
+    hint = "If these are addresses of parents: --addresses-of guardians"
+    assert sync(lines, header=header, refused=True)[-1] == hint
+    options = ("--apply", "--gone", "ban", "--gone-limit", "100", "--addresses-of", "guardians")
+    planned = ["new\tpam@x.test\tpam\t", "new\t\tMia\t", "new\t\tBen\t"]
+    planned += ["3 new, 0 changed, 0 unchanged, 0 back, 0 gone"]
+    assert sync(lines, *options, header=header) == [
+        *planned,
+        "links to guardians: 2 new, 0 removed",
+    ]
+    assert sync(lines, *options, header=header) == ["0 new, 0 changed, 2 unchanged, 0 back, 0 gone"]
+    assert sync("Mia;pam@x.test\r\n", *options, header=header) == [
+        "gone\t\tBen\t\tno bookings",
+        "0 new, 0 changed, 1 unchanged, 0 back, 1 gone and banned",
+    ]
+    assert "child " not in run_command(capsys, "users", "list")
+    assert len(sync("Ida;tom@x.test\r\n", *options, header=header)) == 6
+    assert find_user("pam@x.test").banned
+    sync(lines, *options, header=header)
+    assert not find_user("pam@x.test").banned
+    assert find_user("tom@x.test").banned
+
+
 def test_gone_members_are_banned_with_their_bookings_named_until_they_are_back(
     sync: Callable[..., list[str]], database: Database[Document]
 ) -> None:

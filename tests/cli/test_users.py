@@ -12,12 +12,17 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
+from bson import ObjectId
 
 from slotlock.auth.accounts import login, register
 from slotlock.auth.sessions import SignedInSession
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
+from slotlock.domain.users.user import Role
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name, to_new_document
+from slotlock.services.container import utc_now
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
 from tests.support.clients.user_files import generated_user_csv, user_csv
@@ -256,6 +261,18 @@ def test_a_ban_ends_sessions_and_can_be_lifted(
         assert "no account has" in command_errors(capsys, "users", command, "x@x.test")[0]
 
 
+async def add_children(email: str) -> None:
+    """Store Ben, whose only guardian has this address, and Mia, who has another one, too."""
+    client, database = connect(os.environ["SLOTLOCK_MONGO_URL"])
+    guardian = await database["users"].find_one({"email": email})
+    assert guardian is not None
+    for name, others in (("Ben", []), ("Mia", [ObjectId()])):
+        child = to_new_document(name, new_login_name(), Role.MEMBER, None, utc_now())
+        guardians = [guardian["_id"], *others]
+        await database["users"].insert_one({**child, "guardians": guardians})
+    await client.close()
+
+
 def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, school: str
 ) -> None:
@@ -264,6 +281,10 @@ def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(
     monkeypatch.setattr("sys.stdin", StringIO(f"{email}\n"))  # no terminal
     (line,) = command_errors(capsys, "users", "delete", email)
     assert line == f"erasing {email} cannot be undone. Nothing was changed; --yes confirms it"
+    asyncio.run(add_children(email))
+    (line,) = command_errors(capsys, "users", "delete", email)
+    left = f"erasing {email} cannot be undone, and leaves Ben without a guardian. "
+    assert line == f"{left}Nothing was changed; --yes confirms it"
     line = run_command(capsys, "users", "delete", email, "--yes")
     assert line.startswith(f"erased the account {email};")
     unknown = command_errors(capsys, "users", "delete", email, "--yes")

@@ -54,7 +54,7 @@ async def invitation_csv_lines(
             "token": token,
             "expires_at": format_time(invitation.expires_at),
             "username": user.username or "",
-            "groups": ", ".join(user.groups),
+            "groups": ", ".join(invitation.groups),
             "link": page + token if page and token else "",
             "family_name": user.family_name or "",
         }

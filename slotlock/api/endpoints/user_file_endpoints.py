@@ -20,6 +20,7 @@ from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.shared.tables.table import MAX_FILE_BYTES
 from slotlock.domain.user_files.choices import INVALID_CHOICES, parse_choices
+from slotlock.domain.user_files.columns import ADDRESSES_OF, GUARDIANS
 from slotlock.domain.user_files.plan import (
     ImportBusy,
     ImportPreview,
@@ -66,13 +67,16 @@ def invitations_endpoint(
 
 
 async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Response:
-    params = query_params(request, "dryRun", "claim", "vouch")
+    params = query_params(request, "dryRun", "claim", "vouch", "addressesOf")
     dry_run = params.get("dryRun", "false")
     if dry_run not in ("true", "false"):
         raise HttpError(400, "`dryRun` is true or false.")
     choices = parse_choices(params.get("claim"), params.get("vouch"))
     if choices is None:
         raise HttpError(400, INVALID_CHOICES)
+    addresses_of = params.get("addressesOf", ADDRESSES_OF[0])
+    if addresses_of not in ADDRESSES_OF:
+        raise HttpError(400, f"`addressesOf` is {' or '.join(ADDRESSES_OF)}.")
     check_declared_body(request.headers, CSV_MEDIA_TYPE, *OTHER_CSV_MEDIA_TYPES)
     with untimed():
         body = await receive_body(request.receive, MAX_FILE_BYTES)
@@ -85,6 +89,7 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
             dry_run=dry_run == "true",
             choices=choices,
             caller=organizer,
+            addresses_of_guardians=addresses_of == GUARDIANS,
         )
     match outcome:
         case ImportResult():
@@ -133,12 +138,15 @@ def import_report(result: ImportResult) -> dict[str, object]:
         "unchanged": result.unchanged,
         "claimed": result.claimed,
         "vouchedFor": result.vouched_for,
+        "linksAdded": result.links_added,
+        "linksRemoved": result.links_removed,
+        "leadersChanged": result.leaders_changed,
         "selfRegistered": registered_report(result.self_registered),
         "ignoredColumns": list(result.ignored_columns),
         "leavers": [
             {
                 "userId": user_global_id(user.id),
-                "email": user.login_name,
+                "email": None if user.has_made_login_name else user.login_name,
                 "name": user.name,
                 "groups": list(user.groups),
             }
@@ -152,7 +160,12 @@ def import_report(result: ImportResult) -> dict[str, object]:
 def _to_preview(preview: ImportPreview) -> dict[str, object]:
     return {
         "first": [
-            {"email": row.login_name, "name": row.name, "groups": list(row.groups or ())}
+            {
+                "email": row.login_name or None,
+                "name": row.name,
+                "groups": list(row.groups or ()),
+                "guardians": [each.login_name for each in row.guardians or ()],
+            }
             for row in preview.first
         ],
         "groups": [{"name": name, "count": count} for name, count in preview.groups],

@@ -15,8 +15,8 @@ from slotlock.api.exports.columns import (
     columns_for,
     meeting_columns,
 )
+from slotlock.api.exports.export_builder import ExportJob
 from slotlock.api.exports.table_texts import shown_cells, title_of
-from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.reports.roster import Roster
 
 ROW_COLUMNS = (*BOOKING_COLUMNS, POSITION, *LAST_COLUMNS, *FAMILY_COLUMNS)
@@ -33,21 +33,13 @@ class CsvFile:
 
     has_missing_glyphs = False  # its reader has the fonts
 
-    def __init__(
-        self,
-        target: BinaryIO,
-        separator: CsvSeparator,
-        language: ExportLanguage | None = None,
-        *,
-        is_campaign: bool,
-        for_leader: bool = False,
-    ) -> None:
+    def __init__(self, target: BinaryIO, job: ExportJob) -> None:
         self._target = target
-        self._language = language
-        self._separator = separator
-        self._is_campaign = is_campaign
-        self._row_columns = columns_for(ROW_COLUMNS, for_leader=for_leader)
-        if is_campaign:
+        self._language = job.language
+        self._separator = job.separator
+        self._is_campaign = job.kind == "campaign"
+        self._row_columns = columns_for(ROW_COLUMNS, for_leader=job.for_leader)
+        if self._is_campaign:
             self._write_header(FILE)
 
     def add(self, roster: Roster) -> None:

@@ -73,13 +73,7 @@ async def _open_writer(
     if job.file_format == "csv":
         from slotlock.api.exports.csv_file import CsvFile
 
-        return CsvFile(
-            target,
-            job.separator,
-            job.language,
-            is_campaign=job.kind == "campaign",
-            for_leader=job.for_leader,
-        )
+        return CsvFile(target, job)
     if job.file_format == "pdf":
         from slotlock.api.exports.sign_in_sheets import ResourceSheets, SignInSheets
 
@@ -97,15 +91,9 @@ async def _open_writer(
     max_sheets = min(MAX_SHEETS, _raise_open_file_limit(MAX_SHEETS) - RESERVED_FILES)
     if job.grouping is not ExportGrouping.SLOT:
         most = min(MAX_GROUPS + 1, max_sheets) if job.grouping in OF_USERS else max_sheets
-        return GroupedWorkbook(target, temp_dir, job.language, job.grouping, most)
+        return GroupedWorkbook(target, temp_dir, job, most)
     sheet_per_slot = await rosters.count() <= max_sheets
-    return RosterWorkbook(
-        target,
-        temp_dir,
-        job.language,
-        sheet_per_slot=sheet_per_slot,
-        for_leader=job.for_leader,
-    )
+    return RosterWorkbook(target, temp_dir, job, sheet_per_slot=sheet_per_slot)
 
 
 def _raise_open_file_limit(sheets: int) -> int:

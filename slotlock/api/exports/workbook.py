@@ -41,6 +41,7 @@ from slotlock.api.exports.columns import (
     meeting_columns,
     time_title,
 )
+from slotlock.api.exports.export_builder import ExportJob
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
 from slotlock.domain.booking.booking import BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
@@ -112,18 +113,16 @@ class _RosterBook:
 
     has_missing_glyphs = False  # its reader has the fonts
 
-    def __init__(
-        self, target: BinaryIO, temp_dir: str, language: ExportLanguage | None = None
-    ) -> None:
+    def __init__(self, target: BinaryIO, temp_dir: str, job: ExportJob) -> None:
         self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
         self._workbook.use_zip64()
         self._header_format = self._workbook.add_format({"bold": True, "bottom": 1})
         # Excel shows its format 22 as the computer of the reader writes dates.
-        time_format = 22 if language else "yyyy-mm-dd hh:mm:ss"
+        time_format = 22 if job.language else "yyyy-mm-dd hh:mm:ss"
         self._time_format = self._workbook.add_format({"num_format": time_format})
-        self._language = language
+        self._language = job.language
         # Excel reserves "History".
-        self._sheet_names = SheetNames(sheet_name("Summary", language), "History")
+        self._sheet_names = SheetNames(sheet_name("Summary", job.language), "History")
         self._changed_at: datetime | None = None
 
     def _cells(self, columns: Sequence[RosterColumn[Shown]], shown: Shown, zone: str) -> list[Cell]:
@@ -152,15 +151,10 @@ class RosterWorkbook(_RosterBook):
     """Writes the rosters of slots to a workbook."""
 
     def __init__(
-        self,
-        target: BinaryIO,
-        temp_dir: str,
-        language: ExportLanguage | None = None,
-        *,
-        sheet_per_slot: bool,
-        for_leader: bool = False,
+        self, target: BinaryIO, temp_dir: str, job: ExportJob, *, sheet_per_slot: bool
     ) -> None:
-        super().__init__(target, temp_dir, language)
+        super().__init__(target, temp_dir, job)
+        language, for_leader = job.language, job.for_leader
         self._sheet_per_slot = sheet_per_slot
         self._booking_columns = columns_for(
             (*BOOKING_COLUMNS, *LAST_COLUMNS, *FAMILY_COLUMNS), for_leader=for_leader
@@ -250,16 +244,9 @@ class GroupedWorkbook(_RosterBook):
     belongs to none of the first `max_sheets` is on the last one.
     """
 
-    def __init__(
-        self,
-        target: BinaryIO,
-        temp_dir: str,
-        language: ExportLanguage | None,
-        grouping: ExportGrouping,
-        max_sheets: int = 1,
-    ) -> None:
-        super().__init__(target, temp_dir, language)
-        self._grouping = grouping
+    def __init__(self, target: BinaryIO, temp_dir: str, job: ExportJob, max_sheets: int) -> None:
+        super().__init__(target, temp_dir, job)
+        self._grouping = job.grouping
         self._max_sheets = max_sheets
         self._columns: Columns = PLACE_COLUMNS
         self._rows = defaultdict[str, list[list[Cell]]](list)

@@ -30,6 +30,7 @@ from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.user_files.user_file import split_list_name
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
     CannotEraseSelf,
@@ -147,7 +148,8 @@ async def create_invited_user(
     """
     if refusal := role_refusal(caller, role):
         return refusal
-    name, cleaned_groups = normalize_line(name), clean_groups(groups)
+    name, family_name = split_list_name(normalize_line(name))
+    cleaned_groups = clean_groups(groups)
     login_name, login_problems = _parse_login_name(email, username)
     is_nameless = email is None and username is None
     if is_nameless and not guardians:
@@ -170,6 +172,7 @@ async def create_invited_user(
         None if is_nameless else hash_,
         expires_at,
         tuple(guardians),
+        family_name,
     )
     created = await auth.repositories.account_admin_writer.insert(
         new,
@@ -201,7 +204,7 @@ async def update_user(
     Only admins change the login name of an account whose user has signed in. Their own needs the
     password (`change_email`), if a mail to the new one would lead in: a stolen session must not.
     """
-    new_name = None if name is None else normalize_line(name)
+    new_name, family_name = (None, None) if name is None else split_list_name(normalize_line(name))
     phone = normalize_phone(number) if isinstance(number, str) else number
     new_login_name, login_problems = _parse_login_name(email, username)
     problems = {
@@ -240,6 +243,7 @@ async def update_user(
             caller.user_id,
             auth.now(),
             email_changed_mails(auth, user, login_name_after),
+            family_name,
         )
         if isinstance(updated, LoginNameTaken):
             return _taken(login_name_after)

@@ -30,6 +30,7 @@ from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt, UserSnapshot
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 
 # MongoDB aborts the transaction of a killed process after 5 s: retry for longer than that.
 RETRY_FOR_S = 10.0
@@ -56,32 +57,40 @@ async def import_users(
     dry_run: bool,
     choices: Choices = NO_CHOICES,
     caller: Caller | None = None,
+    addresses_of_guardians: bool = False,
 ) -> ImportOutcome | InvalidFile:
     """Create and update the users in the file, all or none; a dry run writes nothing.
 
     Importing the same file again changes nothing. `caller` is None for the command line. Accounts
-    that somebody registered change only by choice.
+    that somebody registered change only by choice. The addresses may be those of guardians.
     """
     # In a thread: it takes most of a second to validate 10,000 addresses.
-    file = await asyncio.to_thread(parse_user_file, body)
+    file = await asyncio.to_thread(
+        parse_user_file, body, addresses_of_guardians=addresses_of_guardians
+    )
     if isinstance(file, InvalidFile):
         return file
-    rows = _with_identities(auth, file)
+    rows = _identified_rows(auth, file)
     if isinstance(rows, InvalidFile):
         return rows
-    load = partial(
-        auth.repositories.user_imports.load_snapshot, file.login_names, _identities_of(rows)
-    )
+    load = _load_snapshot(auth, file, rows)
 
     def plan(snapshot: UserSnapshot) -> ImportPlan | InvalidFile:
-        users, linked = snapshot.users_by_login_name, snapshot.linked
-        return plan_import(rows, users, caller, choices=choices, linked=linked)
+        return plan_import(
+            rows,
+            snapshot.users_by_login_name,
+            caller,
+            choices=choices,
+            linked=snapshot.linked,
+            resources=snapshot.resources,
+        )
 
     outcome = await _plan_and_write(auth, load, plan, caller, dry_run=dry_run)
     if not isinstance(outcome, ImportPlan):
         return outcome
     imports = auth.repositories.user_imports
-    leavers = await imports.find_leavers(file.login_names, file.groups)
+    named = [*outcome.login_names, *outcome.guardian_names]
+    leavers = await imports.find_leavers(named, file.groups)
     similar = similar_groups(file.groups, await imports.find_groups())
     preview = preview_rows(file.rows)
     return to_result(outcome, file.ignored_columns, leavers, similar, preview, dry_run=dry_run)
@@ -101,15 +110,10 @@ async def sync_users(
     A sync of the same file again changes nothing. `gone_limit` is the percentage of the managed
     members that may be banned, because a file that was cut off does not name its last users.
     """
-    rows = _with_identities(auth, file)
+    rows = _identified_rows(auth, file)
     if isinstance(rows, InvalidFile):
         return rows
-    load = partial(
-        auth.repositories.user_imports.load_snapshot,
-        file.login_names,
-        _identities_of(rows),
-        with_managed=True,
-    )
+    load = _load_snapshot(auth, file, rows, with_managed=True)
 
     def plan(snapshot: UserSnapshot) -> ImportPlan | TooManyGone | InvalidFile:
         found = plan_sync(
@@ -120,6 +124,7 @@ async def sync_users(
             choices=choices,
             bans_gone=bans_gone,
             linked=snapshot.linked,
+            resources=snapshot.resources,
         )
         if dry_run or isinstance(found, InvalidFile) or found.membership is None:
             return found
@@ -128,8 +133,11 @@ async def sync_users(
     return await _plan_and_write(auth, load, plan, None, dry_run=dry_run)
 
 
-def _with_identities(auth: Auth, file: UserFile) -> list[UserRow] | InvalidFile:
-    """Return the rows with the identities of their subjects, or the problems of the subjects."""
+def _identified_rows(auth: Auth, file: UserFile) -> list[UserRow] | InvalidFile:
+    """Return the rows with the identities of their subjects, or the problems of the subjects.
+
+    A row without a login name has a made one, in case that its child is not known yet.
+    """
     providers = auth.sign_on.providers if auth.sign_on else []
     issuers = {each.id: each.issuer for each in providers}
     rows, problems, seen = list[UserRow](), ProblemCollector(), dict[Identity, int]()
@@ -141,12 +149,23 @@ def _with_identities(auth: Auth, file: UserFile) -> list[UserRow] | InvalidFile:
         elif identity and (first_line := seen.setdefault(identity, row.line)) != row.line:
             message = f"Line {first_line} has the same user."
             problems.add(row.line, SUBJECT, message, ImportProblem.SAME_USER, line=first_line)
-        rows.append(replace(row, identity=identity))
+        login_name = row.login_name or new_login_name()
+        rows.append(replace(row, identity=identity, login_name=login_name))
     return problems.to_invalid_file() if problems.count else rows
 
 
-def _identities_of(rows: Sequence[UserRow]) -> list[Identity]:
-    return [row.identity for row in rows if row.identity is not None]
+def _load_snapshot(
+    auth: Auth, file: UserFile, rows: Sequence[UserRow], *, with_managed: bool = False
+) -> Callable[[], Awaitable[UserSnapshot]]:
+    """Return what loads the accounts that a file is about."""
+    return partial(
+        auth.repositories.user_imports.load_snapshot,
+        file.login_names,
+        [row.identity for row in rows if row.identity is not None],
+        with_managed=with_managed,
+        with_dependents=file.has_guardians,
+        with_resources=file.has_leaders,
+    )
 
 
 async def _plan_and_write(

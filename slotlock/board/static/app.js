@@ -255,7 +255,7 @@ function bar() {
   return h(
     "header",
     { class: "bar" },
-    h("a", { class: "brand", href: "#/" }, site.logoUrl ? h("img", { class: "logo", src: site.logoUrl, alt: "" }) : mark(), site.name),
+    h("a", { class: "brand", href: "#/" }, site.logoUrl ? h("img", { class: "logo", src: site.logoUrl, alt: "" }) : mark(), h("span", null, site.name)),
     h("nav", { class: "tabs", "aria-label": t("nav") }, tabLinks()),
     me && h("a", { class: "me", href: "#/account" }, icon("person"), me.name),
   );

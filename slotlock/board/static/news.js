@@ -4,7 +4,7 @@ import { h, redraw } from "./kernel.js";
 import { go, say } from "./page.js";
 import { button, hidden, icon, notice } from "./parts.js";
 import { readAll } from "./store.js";
-import { sentences, t, timeOf } from "./text.js";
+import { asSentence, sentences, t, timeOf } from "./text.js";
 
 const MAX_NEWS = 3;
 /** How news look, by what happened. @type {Record<string, "yours" | "wait" | "stop">} */
@@ -54,7 +54,7 @@ export async function tellNews({ action, booking: { slot, heldUntil } }) {
   readSoon();
   redraw();
   if (kind === "SLOT_CANCELLED" && slot.campaign) item.free = await freeCourses(slot.campaign.id).catch(() => "");
-  say(item.free ? sentences([t("slot.sentence", item), item.free]) : item.text, slot.id);
+  say(item.free ? sentences([asSentence(item.text), item.free]) : item.text, slot.id);
   redraw();
 }
 

@@ -5,7 +5,7 @@ import { now } from "./clock.js";
 import { me } from "./client.js";
 import { button, checkbox, hidden, icon, places, whose } from "./parts.js";
 import { h, redraw } from "./kernel.js";
-import { go, signInFirst } from "./page.js";
+import { go, say, signInFirst } from "./page.js";
 import { others, shows, whom } from "./people.js";
 import { local } from "./storage.js";
 import { commas, countdown, dateKey, loadLaterTexts, ordinal, shortMomentOf, shortOf, t, timeOf } from "./text.js";
@@ -22,9 +22,9 @@ const SHOWN_GROUPS = 4;
  * `isForAll` says that one chooses for whom to book.
  * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any, isForAll?: boolean}} Shown
  * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, isOfAnyDay?: boolean,
- *   swapFrom?: string, own?: any, isByLot?: boolean, isPage?: boolean}} Context
+ *   swapFrom?: {id: string, title: string}, own?: any, isByLot?: boolean, isPage?: boolean}} Context
  * of the list: when it opens, how old it is, whether another action is the main one, the campaign is for others or no heading
- * says the day, the id of a booking to move, the only slot that is booked, whether its places are drawn, and whether this is
+ * says the day, the booking to move, the only slot that is booked, whether its places are drawn, and whether this is
  * the page of the slot
  */
 
@@ -44,7 +44,8 @@ export function shownState(slot, context) {
   // What several people were refused is said below, and may still be right for this one.
   const refusal = (failed?.claims ? null : failed) ?? slot.myEligibility?.refusal;
   const swapFrom = context.swapFrom;
-  if (swapFrom && !slot.myBooking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && isLifted(refusal, swapFrom)) return swapState(slot, swapFrom);
+  const isFree = slot.remaining > 0 && slot.admission !== "QUEUE_ONLY";
+  if (swapFrom && !slot.myBooking && isFree && isLifted(refusal, swapFrom.id)) return swappedState("open", slot, () => freeLeft(slot), swapFrom);
   if (refusal?.code === "TIME_CONFLICT") return clashState(slot, refusal);
   if (refusal?.code === "LIMIT_REACHED" && refusal.limit === 1 && context.own) return limitState(slot, context.own);
   if (refusal && !["SLOT_FULL", "NOT_YET_OPEN", "ALREADY_BOOKED", "QUEUE_ONLY"].includes(refusal.code)) {
@@ -237,25 +238,39 @@ function limitState(slot, own) {
   return swappedState("closed", slot, left, { id: own.myBooking.id, title: own.title });
 }
 
-/** @param {string} state @param {any} slot @param {() => any} left @param {{id: string, title: string} | null} booking to move here @returns {Shown} */
+/** The course for which somebody is asked whether to swap. */
+let swapTo = "";
+
+/**
+ * Offer to swap, once somebody confirms it: the old place may be gone at once.
+ * @param {string} state @param {any} slot @param {() => any} left @param {{id: string, title: string} | null} booking to move here @returns {Shown}
+ */
 function swappedState(state, slot, left, booking) {
-  const action = () => button(
-    "second",
-    [icon("swap"), t("action.swap"), hidden(t("action.swapFor", { from: booking?.title ?? "", to: slot.title }))],
-    () => booking && swap(slot, booking.id),
-  );
-  return { state, left: () => [left()], ...(booking && slot.remaining > 0 && slot.admission !== "QUEUE_ONLY" && { action }) };
+  if (!booking || slot.remaining <= 0 || slot.admission === "QUEUE_ONLY") return { state, left: () => [left()] };
+  const names = { from: booking.title, to: slot.title };
+  const ask = (/** @type {string} */ id) => () => {
+    swapTo = id;
+    if (id) say(t("action.swapAsk", names), id);
+    redraw();
+  };
+  const act = (/** @type {string} */ kind, /** @type {() => void} */ does) =>
+    button(kind, [icon("swap"), t("action.swap"), hidden(t("action.swapFor", names))], does);
+  if (swapTo !== slot.id) return { state, left: () => [left()], action: () => act("second", ask(slot.id)) };
+  return {
+    state,
+    moment: swapTo,
+    left: () => [h("p", null, h("b", null, t("action.swapAsk", names)))],
+    action: () => button("second", [t("week.keep"), title(slot)], ask("")),
+    second: () => act("", () => {
+      swapTo = "";
+      swap(slot, booking.id);
+    }),
+  };
 }
 
 /** Whether a reason not to book ends when this booking moves. @param {any} refusal @param {string} bookingId */
 function isLifted(refusal, bookingId) {
   return !refusal || refusal.code === "LIMIT_REACHED" || refusal.otherBooking?.id === bookingId;
-}
-
-/** @param {any} slot @param {string} bookingId @returns {Shown} */
-function swapState(slot, bookingId) {
-  const action = () => button("second", [icon("swap"), t("action.swap"), title(slot)], () => swap(slot, bookingId));
-  return { state: "open", left: () => freeLeft(slot), action };
 }
 
 /** @param {any} slot @param {any} refusal @returns {Shown} */

@@ -59,6 +59,23 @@ export function oneAtATime(task) {
   };
 }
 
+/**
+ * Return a function that reads what a view shows, once at a time, and draws it. Its `error` is the code of why that failed.
+ * @param {() => Promise<string | void>} read returns the code of what is missing
+ */
+export function readerOf(read) {
+  /** @type {(() => Promise<void>) & {error: string}} */
+  const load = Object.assign(oneAtATime(async () => {
+    try {
+      load.error = (await read()) || "";
+    } catch (caught) {
+      load.error = codeOf(caught);
+    }
+    redraw();
+  }), { error: "" });
+  return load;
+}
+
 /** A list that stays current: read once, then by events or, without a socket, read again. */
 class LiveList {
   /** @type {any[] | null} */

@@ -131,6 +131,11 @@ export function sentences(texts) {
   return texts.filter(Boolean).join(t("blank"));
 }
 
+/** Return a text as a sentence. @param {string} text which may be one */
+export function asSentence(text) {
+  return /[.!?。！？]$/.test(text) ? text : t("slot.sentence", { text });
+}
+
 /** Return names with commas between them, as A, B, C. @param {string[]} names */
 export function commas(names) {
   return names.join(t("comma"));

@@ -7,6 +7,7 @@ from pathlib import Path
 from slotlock.cli.commands.command import Command, argument, number
 from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.reports.export_formats import CsvSeparator
+from slotlock.domain.user_files.columns import ADDRESSES_OF
 from slotlock.domain.users.user import Role
 
 MAX_ENTRIES = 10_000
@@ -50,6 +51,12 @@ USER_FILE = (
         "--vouch",
         metavar="LINES",
         help="accept who registered the accounts of these lines: all, or such as 7,9",
+    ),
+    argument(
+        "--addresses-of",
+        choices=ADDRESSES_OF,
+        default=ADDRESSES_OF[0],
+        help="whose the email addresses are: of the users, or of their parents; default: users",
     ),
 )
 FILE_EXIT_CODES = {1: "The file has problems, or MongoDB is unavailable: nothing was changed."}

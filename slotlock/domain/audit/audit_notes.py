@@ -4,7 +4,7 @@ Changes of a booking are part of the booking's own history. Every other change l
 is written in the same transaction as the change.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 
@@ -13,16 +13,23 @@ from slotlock.domain.booking.booking import Booking, BookingStatus, SlotId
 from slotlock.domain.booking.slot import SLOT_FIELDS, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
-from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, NoShowLimit
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, NoShowLimit
 from slotlock.domain.resources.resource import Resource
 from slotlock.domain.schedule.holidays import HolidayList
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.periods import Period
+from slotlock.domain.shared.facts import attributes_of, camel_case
 from slotlock.domain.shared.unchanged import Unchanged
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.site.site import SITE_FIELDS, SiteValues
 from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.user import User, UserId
+
+
+def api_names(declared_by: type, but: Collection[str] = ()) -> dict[str, str]:
+    """Return the names of the attributes of a class by those that clients know."""
+    return {camel_case(name): name for name in attributes_of(declared_by) if name not in but}
+
 
 # Attribute names by the field names that clients know.
 NOTED_SLOT_FIELDS = {field.api_name: field.name for field in SLOT_FIELDS if field.api_name}
@@ -35,22 +42,7 @@ SCHEDULE_FIELDS = {
     )
 }
 NOTED_DESCRIPTION_LENGTH = 200
-TERMS_FIELDS = {
-    "published": "published",
-    "opensAt": "opens_at",
-    "closesAt": "closes_at",
-    "eligibleGroups": "eligible_groups",
-    "maxBookings": "max_bookings",
-    "forbidOverlap": "forbid_overlap",
-    "groupLimits": "group_limits",
-    "cancelUntil": "cancel_until",
-    "admission": "admission",
-    "noShowLimit": "no_show_limit",
-    "requireVerifiedEmail": "require_verified_email",
-    "reminderMinutes": "reminder_minutes",
-    "leaderGroups": "leader_groups",
-    "openingMailHours": "opening_mail_hours",
-}
+TERMS_FIELDS = api_names(CampaignTerms, but=("campaign_id", "version", "stored"))
 HOLIDAY_LIST_FIELDS = {"name": "name", "holidays": "holidays"}
 RESOURCE_FIELDS = {"name": "name", "kind": "kind", "leader": "leader_ref"}
 USER_FIELDS = {
@@ -188,40 +180,34 @@ def _campaign_action(before: Campaign | None, after: Campaign) -> NoteAction:
     return NoteAction.CAMPAIGN_UNPUBLISHED
 
 
-def note_resource_creation(resource: Resource, by: UserId, now: datetime) -> AuditNote:
-    """Return the note of a new resource."""
-    edits = tuple(field_edits(RESOURCE_FIELDS, None, resource))
-    return AuditNote(now, by, NoteAction.RESOURCE_CREATED, edits, resource=resource.name)
-
-
 def note_resource_change(
-    before: Resource, after: Resource, by: UserId, now: datetime
+    before: Resource | None, after: Resource | None, by: UserId | None, now: datetime
 ) -> AuditNote | None:
-    """Return the note of a resource's change; None if nothing changed."""
-    edits = tuple(field_edits(RESOURCE_FIELDS, before, after))
-    note = AuditNote(now, by, NoteAction.RESOURCE_EDITED, edits, resource=after.name)
+    """Return the note of a resource's change, creation or deletion; None if nothing changed."""
+    actions = NoteAction.RESOURCE_CREATED, NoteAction.RESOURCE_EDITED, NoteAction.RESOURCE_DELETED
+    edits, shown = tuple(field_edits(RESOURCE_FIELDS, before, after)), after or before
+    name = shown.name if shown else None
+    note = AuditNote(now, by, _action_of(before, after, *actions), edits, resource=name)
     return note if edits else None
-
-
-def note_resource_deletion(resource: Resource, by: UserId, now: datetime) -> AuditNote:
-    """Return the note of a resource's deletion, with the fields that it had."""
-    edits = tuple(field_edits(RESOURCE_FIELDS, resource, None))
-    return AuditNote(now, by, NoteAction.RESOURCE_DELETED, edits, resource=resource.name)
 
 
 def note_holiday_list_change(
     before: HolidayList | None, after: HolidayList | None, by: UserId, now: datetime
 ) -> AuditNote | None:
     """Return the note of a list's change, creation or deletion; None if nothing changed."""
-    action = NoteAction.HOLIDAY_LIST_EDITED
-    if before is None:
-        action = NoteAction.HOLIDAY_LIST_CREATED
-    elif after is None:
-        action = NoteAction.HOLIDAY_LIST_DELETED
-    shown = after or before
-    edits = tuple(field_edits(HOLIDAY_LIST_FIELDS, before, after))
+    created, edited = NoteAction.HOLIDAY_LIST_CREATED, NoteAction.HOLIDAY_LIST_EDITED
+    action = _action_of(before, after, created, edited, NoteAction.HOLIDAY_LIST_DELETED)
+    edits, shown = tuple(field_edits(HOLIDAY_LIST_FIELDS, before, after)), after or before
     note = AuditNote(now, by, action, edits, holiday_list=shown.name if shown else None)
     return note if edits else None
+
+
+def _action_of(
+    before: object, after: object, created: NoteAction, edited: NoteAction, deleted: NoteAction
+) -> NoteAction:
+    if before is None:
+        return created
+    return deleted if after is None else edited
 
 
 def note_period_change(

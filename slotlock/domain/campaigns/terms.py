@@ -132,8 +132,7 @@ class CampaignTerms:
     @property
     def depends_on_other_bookings(self) -> bool:
         """Return whether a decision needs the user's bookings in other slots."""
-        counts = self.max_bookings is not None or self.no_show_limit is not None
-        return self.forbid_overlap or counts
+        return self.forbid_overlap or self.counts_bookings
 
     @property
     def counts_bookings(self) -> bool:

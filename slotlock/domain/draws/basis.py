@@ -60,7 +60,7 @@ class DrawMethod(DescribedEnum):
 class DrawRecordReaders(DescribedEnum):
     """Who reads the result in the record of a draw."""
 
-    PARTICIPANTS = "participants", "Organizers, and users with wishes in it."
+    PARTICIPANTS = "participants", "Organizers, and users with wishes in it and their guardians."
     EVERYBODY = "everybody", "Everybody who sees the campaign."
 
 

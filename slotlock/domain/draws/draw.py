@@ -4,11 +4,11 @@ Every step is an act that is recorded with its time and organizer. No act is eve
 """
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
-from slotlock.domain.audit.audit_notes import AuditNote, field_edits
+from slotlock.domain.audit.audit_notes import AuditNote, api_names, field_edits
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.campaign import CampaignBusy
 from slotlock.domain.campaigns.terms import CampaignId
@@ -29,16 +29,6 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import document_object
 from slotlock.domain.users.user import UserId
 
-NOTED_SETTINGS = {
-    "method": "method",
-    "wishesUntil": "wishes_until",
-    "showsDemand": "shows_demand",
-    "leftoversOpenAt": "leftovers_open_at",
-    "joinsWaitlists": "joins_waitlists",
-    "seedSource": "seed_source",
-    "seedAt": "seed_at",
-    "recordFor": "record_for",
-}
 # How long after the wishes an announced seed becomes public at least: the root has to be there.
 SEED_DELAY_MINUTES = 10
 SERVER_SOURCE = "made by the server"
@@ -85,19 +75,14 @@ class Seed:
 
 
 @document_object
-class DrawAct:
+class DrawAct(PublicAct):
     """One act, with the state that it made; `by` is None for closing at its time.
 
     The opening and each change of the settings have what they set of the times and the seed.
     """
 
-    at: datetime
-    by: UserId | None
     state: DrawState
-    reason: str | None = None
-    wishes_until: datetime | None = None
-    seed_source: str | None = None
-    seed_at: datetime | None = None
+    by: UserId | None = None
 
 
 @document_object
@@ -166,17 +151,8 @@ class Draw:
     @property
     def public_acts(self) -> tuple[PublicAct, ...]:
         """What everybody sees of the acts."""
-        return tuple(
-            PublicAct(
-                act.at,
-                act.state.value,
-                act.reason,
-                act.wishes_until,
-                act.seed_source,
-                act.seed_at,
-            )
-            for act in self.acts
-        )
+        names = [each.name for each in fields(PublicAct)]
+        return tuple(PublicAct(*(getattr(act, name) for name in names)) for act in self.acts)
 
     @property
     def due_at(self) -> datetime | None:
@@ -307,15 +283,9 @@ def open_draw(
 
 
 def _settings_act(settings: DrawSettings, by: UserId, now: datetime, reason: str = "") -> DrawAct:
-    return DrawAct(
-        now,
-        by,
-        DrawState.COLLECTING,
-        reason or None,
-        wishes_until=settings.wishes_until,
-        seed_source=settings.seed_source or None,
-        seed_at=settings.seed_at,
-    )
+    source = settings.seed_source or None
+    times = settings.wishes_until, source, settings.seed_at
+    return DrawAct(now, DrawState.COLLECTING, reason or None, *times, by)
 
 
 def reopened(settings: DrawSettings, now: datetime) -> DrawSettings:
@@ -381,7 +351,7 @@ def with_root(draw: Draw, root: str, entry_count: int, now: datetime) -> Draw:
     return _changed(replace(draw, root=root, root_at=now, entry_count=entry_count))
 
 
-def with_seed(draw: Draw, text: str | None, by: UserId, now: datetime) -> Draw | DrawRefusal:
+def with_seed(draw: Draw, by: UserId, now: datetime, text: str | None) -> Draw | DrawRefusal:
     """Return the draw with its seed, which nobody can replace; the same seed changes nothing.
 
     It is what the announced source gave, or without one what the server made at the opening.
@@ -461,7 +431,7 @@ def _with_act(
 ) -> Draw | WrongDrawState:
     if draw.state not in possible:
         return WrongDrawState(draw.state)
-    return _changed(replace(draw, acts=(*draw.acts, DrawAct(now, by, state, reason))))
+    return _changed(replace(draw, acts=(*draw.acts, DrawAct(now, state, reason, by=by))))
 
 
 def _changed(draw: Draw) -> Draw:
@@ -485,7 +455,7 @@ def note_draw_change(
     before: Draw | None, after: Draw, by: UserId | None, now: datetime
 ) -> AuditNote | None:
     """Return the note of an act; None for what follows from it. Closing is done with its root."""
-    edits = tuple(field_edits(NOTED_SETTINGS, before and before.settings, after.settings))
+    edits = tuple(field_edits(api_names(DrawSettings), before and before.settings, after.settings))
     action = NoteAction.DRAW_CONFIGURED
     if before is not None and before.root != after.root:
         action, edits = NoteAction.DRAW_CLOSED, (FieldEdit("root", None, after.root),)

@@ -117,7 +117,7 @@ def draw_places(
         served = {each.number for each in order if each.take(places, round_number, is_serial)}
         waiting = [each for each in waiting if each.number in served]
         round_number += 1
-    return tuple(DrawnEntry(each.entry, each.lot, each.number, each.result) for each in entries)
+    return tuple(each.drawn for each in entries)
 
 
 def serve_in_order(basis: DrawBasis, order: Iterable[str]) -> tuple[DrawnEntry, ...]:
@@ -131,9 +131,7 @@ def serve_in_order(basis: DrawBasis, order: Iterable[str]) -> tuple[DrawnEntry, 
         if leaf not in served:
             served[leaf] = _OpenEntry(by_leaf[leaf], "", len(served) + 1, places)
         served[leaf].take(places, 1, takes_all=False)
-    return tuple(
-        DrawnEntry(each.entry, each.lot, each.number, each.result) for each in served.values()
-    )
+    return tuple(each.drawn for each in served.values())
 
 
 class _Places:
@@ -161,7 +159,7 @@ class _OpenEntry:
     """An entry while places are given out: its users with their bookings, and its next wish."""
 
     def __init__(self, entry: DrawEntry, lot: str, number: int, places: _Places) -> None:
-        self.entry, self.lot, self.number = entry, lot, number
+        self.entry, self._lot, self.number = entry, lot, number
         self._blocked = {slot_id for member in entry.members for slot_id in member.blocked}
         self._requests = [
             BookingRequest(
@@ -176,9 +174,9 @@ class _OpenEntry:
         self._outcomes: list[WishOutcome] = []
 
     @property
-    def result(self) -> tuple[WishOutcome, ...]:
-        """The outcomes of the wishes, in their order."""
-        return tuple(self._outcomes)
+    def drawn(self) -> DrawnEntry:
+        """The entry with the outcomes of its wishes until now, in their order."""
+        return DrawnEntry(self.entry, self._lot, self.number, tuple(self._outcomes))
 
     def take(self, places: _Places, round_number: int, takes_all: bool) -> bool:
         """Decide the next wishes until one is granted, or all; return whether some are left."""

@@ -1,5 +1,6 @@
 """Announcements: messages to all who have a place in a slot or in a campaign."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import SlotId
@@ -95,8 +96,14 @@ def validate_announcement(subject: str, text: str) -> InvalidInput | None:
     return InvalidInput(found) if found else None
 
 
-def announcement_mail(announcement: Announcement, user_id: UserId, now: datetime) -> OutboxEntry:
-    """Return the mail of an announcement to a user, who gets one even with several places."""
+def announcement_mail(
+    announcement: Announcement, user_id: UserId, dependents: Sequence[UserId], now: datetime
+) -> OutboxEntry:
+    """Return the mail of an announcement to a user, who gets one even with several places.
+
+    `dependents` are those for whom a guardian gets it who is no recipient as a user.
+    """
+    several = {"dependents": " ".join(dependents)} if len(dependents) > 1 else {}
     return OutboxEntry(
         f"{ANNOUNCEMENT.name}:{announcement.id}:{user_id}",
         Channel.MAIL,
@@ -105,6 +112,7 @@ def announcement_mail(announcement: Announcement, user_id: UserId, now: datetime
         now,
         user_id,
         announcement.audience.slot_id,
-        data={"announcement": announcement.id, "by": announcement.by},
+        data={"announcement": announcement.id, "by": announcement.by, **several},
         expires_at=announcement.at + MAX_AGE,
+        dependent_id=dependents[0] if len(dependents) == 1 else None,
     )

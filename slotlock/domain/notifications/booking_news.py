@@ -71,7 +71,7 @@ def current_news(entries: Sequence[OutboxEntry], places: Sequence[Place]) -> Boo
     The last one of `places` is the booking as it is now, and the others are those that were moved
     to it, the oldest first: all since the one of which the user knows.
     """
-    ids = {entry.id for entry in entries}
+    ids = {entry.change_id for entry in entries}
     place, oldest = places[-1], places[0]
     slot, booking = place.slot, place.booking
     if entries[-1].kind == REMINDER.name:

@@ -85,9 +85,7 @@ def mails_about(changes: SlotChanges) -> Iterator[OutboxEntry]:
                 yield from _mail(booking, entry, index)
     for ended in changes.ended_entries:
         booking = ended.to_booking()
-        # A user who leaves the list knows it.
-        if ended.by != booking.user_id:
-            yield from _mail(booking, booking.history[0], 0)
+        yield from _mail(booking, booking.history[0], 0)
     if slot.cancellation is not None and slot.cancellation.at >= changes.since:
         entry = slot.cancellation.to_history_entry()
         for booking in changes.state.bookings:
@@ -199,10 +197,11 @@ def ticket_mail(
     requested_at: datetime,
     outcome: object,
     now: datetime,
+    by: UserId,
 ) -> OutboxEntry | None:
     """Return the mail to who waited in the queue for long, and got no place; None without one.
 
-    `key` is that of the request among those of the user. A place is a mail by itself.
+    `key` is that of the request, which `by` made. A place is a mail by itself.
     """
     waited = now - requested_at
     if waited < TICKET_PATIENCE or not isinstance(outcome, SlotFull | LimitRefusal | SlotCancelled):
@@ -215,7 +214,7 @@ def ticket_mail(
         now,
         user_id,
         slot_id,
-        data={"reason": declarations[type(outcome)].code},
+        data={"reason": declarations[type(outcome)].code, "by": by},
     )
 
 

@@ -66,7 +66,8 @@ class OutboxEntry:
     is sent or failed. After `expires_at` it is not sent any more.
 
     `due_at` of an entry that is being sent is the end of its lease. `lead_id` is the entry with
-    which this one is sent.
+    which this one is sent. With `dependent_id`, the entry is about that user, and goes to `user_id`
+    as a guardian: its id is that of the change, followed by the guardian.
     """
 
     id: str
@@ -87,6 +88,23 @@ class OutboxEntry:
     recipient: str | None = None
     note: str | None = None
     done_at: datetime | None = None
+    dependent_id: UserId | None = None
+
+    @property
+    def about_id(self) -> UserId | None:
+        """The user whom it is about."""
+        return self.dependent_id or self.user_id
+
+    @property
+    def change_id(self) -> str:
+        """The id without the guardian: the same change has it for all recipients."""
+        return self.id.removesuffix(f":{self.user_id}") if self.dependent_id else self.id
+
+    @property
+    def dependents(self) -> tuple[UserId, ...]:
+        """The users for whom a guardian gets it; an announcement may be for several."""
+        several = self.data.get("dependents", "").split()
+        return (self.dependent_id,) if self.dependent_id else tuple(map(UserId, several))
 
     @property
     def can_retry(self) -> bool:

@@ -59,6 +59,10 @@ class CalendarEvent:
     link: str | None = None
     description: str = ""
 
+    def named_for(self, child: str) -> "CalendarEvent":
+        """Return the event as a guardian sees it; with an empty name, it is the user's own."""
+        return replace(self, title=f"{child}: {self.title}") if child else self
+
 
 def events_of_user(state: SlotState, user_id: UserId, now: datetime) -> Iterator[CalendarEvent]:
     """Yield the events of a user's bookings in a slot, live and ended.

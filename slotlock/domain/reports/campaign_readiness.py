@@ -7,7 +7,6 @@ from datetime import datetime
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.reports.campaign_reports import SomeUsers, Uninvited
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.resource_conflicts import ResourceTaken, ResourceUsage
@@ -37,17 +36,13 @@ class CampaignReadiness:
     eligible: SomeUsers
     without_password: SomeUsers
     uninvited: Uninvited
-    needed: int
+    max_bookings: int | None
 
     @property
     def with_too_few_slots(self) -> SomeUsers:
-        """The users who cannot book as often as they should: all of them, or nobody."""
-        return self.eligible if self.slots.bookable < self.needed else SomeUsers(0, ())
-
-
-def needed_bookings(terms: CampaignTerms) -> int:
-    """Return how many slots a user should find: as many as they may book, or else one."""
-    return terms.max_bookings or 1
+        """The users who find fewer slots than they may book, or none: all of them, or nobody."""
+        needed = self.max_bookings or 1
+        return self.eligible if self.slots.bookable < needed else SomeUsers(0, ())
 
 
 def check_slots(

@@ -6,6 +6,8 @@ the sweeper has released it.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Any
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
 from slotlock.domain.campaigns.terms import CampaignTerms
@@ -103,6 +105,14 @@ class Uninvited:
     last_valid_until: datetime | None
 
 
+def _sum_over_slots(attribute: str) -> int:
+    """Return a property of the statistics of a campaign: the sum of this number of its slots."""
+    read = attrgetter(attribute)
+    total: Any = property(lambda statistics: sum(map(read, statistics.slots)))
+    number: int = total
+    return number
+
+
 @value_object
 class CampaignStatistics:
     """All statistics of a campaign at one time.
@@ -117,45 +127,22 @@ class CampaignStatistics:
     user_count: int
     time_series: tuple[TimeSeriesPoint, ...] | None = None
 
+    places = _sum_over_slots("places")
+    taken = _sum_over_slots("taken")
+    held = _sum_over_slots("held")
+    waiting = _sum_over_slots("waiting")
+    checked_in = _sum_over_slots("checked_in")
+    no_shows = _sum_over_slots("no_shows")
+
     @property
     def slot_count(self) -> int:
         """Return the number of slots."""
         return len(self.slots)
 
     @property
-    def places(self) -> int:
-        """Return the number of places in all slots."""
-        return sum(slot.places for slot in self.slots)
-
-    @property
     def free(self) -> int:
         """Return the number of places that are not taken."""
         return self.places - self.taken
-
-    @property
-    def taken(self) -> int:
-        """Return the number of live bookings."""
-        return sum(slot.taken for slot in self.slots)
-
-    @property
-    def held(self) -> int:
-        """Return the number of live bookings that are holds."""
-        return sum(slot.held for slot in self.slots)
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of waitlist entries."""
-        return sum(slot.waiting for slot in self.slots)
-
-    @property
-    def checked_in(self) -> int:
-        """Return the number of bookings whose users are checked in."""
-        return sum(slot.checked_in for slot in self.slots)
-
-    @property
-    def no_shows(self) -> int:
-        """Return the number of bookings that are marked as no-shows."""
-        return sum(slot.no_shows for slot in self.slots)
 
 
 @value_object

@@ -11,6 +11,7 @@ from datetime import time
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.schedule.zones import to_local_time
+from slotlock.domain.shared.declare import outcome, shown
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, normalize_line, validate_line
@@ -63,12 +64,15 @@ class NamedPeriods:
         return names[0] if self.first is self.last else TO.join(names)
 
 
-@value_object
+@outcome
 class PeriodsSaved:
-    """The periods of the server, and how many future slots are in a period no more."""
+    """The periods of a school day were saved. No slot has changed."""
 
-    periods: tuple[Period, ...]
-    unmatched_slots: int
+    periods: tuple[Period, ...] = shown("All periods, by start.")
+    unmatched_slot_count: int = shown(
+        "How many slots have meetings to come that were in a period before, and are in none now. "
+        "Their times are shown as such."
+    )
 
 
 SetPeriodsOutcome = PeriodsSaved | InvalidInput

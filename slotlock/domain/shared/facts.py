@@ -181,10 +181,15 @@ def attributes_of(declared_by: type) -> dict[str, Attribute]:
     return {each.name: _to_attribute(each) for each in fields(declared_by)}
 
 
+def camel_case(name: str) -> str:
+    """Return the name of an attribute as documents and clients know it, such as `maxBookings`."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 def _to_attribute(declared: Field[Any]) -> Attribute:
-    first, *others = declared.name.split("_")
-    camel_case = first + "".join(map(str.capitalize, others))
-    names = {"stored_name": camel_case, "api_name": camel_case}
+    api_name = camel_case(declared.name)
+    names = {"stored_name": api_name, "api_name": api_name}
     plain = {"is_declared": bool(declared.metadata), "is_fact": False}
     options = {**names, **plain, "check": None, "shown": "", **declared.metadata}
     return Attribute(declared.name, declared.type, declared.default, **options)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
-from slotlock.domain.shared.facts import attribute, fact
+from slotlock.domain.shared.facts import attribute, camel_case, fact
 
 Value = TypeVar("Value")
 # What a value was loaded from. The domain passes it on unread, so that a changed value retains what
@@ -92,12 +92,7 @@ def document_object(cls: type[Value]) -> type[Value]:
     The names are those of the attributes, such as `maxBookings`, and ids have none of their own:
     `slot_id` is `slot`.
     """
-    return _made(cls, rename=_name_in_documents)
-
-
-def _name_in_documents(name: str) -> str:
-    first, *others = name.removesuffix("_id").split("_")
-    return first + "".join(map(str.capitalize, others))
+    return _made(cls, rename=lambda name: camel_case(name.removesuffix("_id")))
 
 
 def _made(cls: type[Value], **options: Any) -> type[Value]:

@@ -1,13 +1,25 @@
 """The columns of a file of users, and the headers by which schools call them.
 
-`Name`, `Nom` and `Nombre` have their meaning from the columns beside them.
+`Name`, `Nom` and `Nombre` have their meaning from the columns beside them, and so has `Eltern`.
 """
 
 from collections.abc import Sequence
 
 from slotlock.domain.shared.tables.headers import columns_by_header, fold_header
 
-EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT, PHONE = COLUMNS = (
+(
+    EMAIL,
+    USERNAME,
+    NAME,
+    FIRST_NAME,
+    LAST_NAME,
+    GROUPS,
+    SUBJECT,
+    PHONE,
+    GUARDIAN,
+    GUARDIAN_NAME,
+    LEADS,
+) = COLUMNS = (
     "email",
     "username",
     "name",
@@ -16,7 +28,15 @@ EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT, PHONE = COLUMNS =
     "groups",
     "subject",
     "phone",
+    "guardian",
+    "guardian_name",
+    "leads",
 )
+
+# The addresses of guardians, or their names beside a column of addresses.
+_GUARDIANS = "guardians"
+# Whose addresses a file has that does not say it.
+ADDRESSES_OF = (_, GUARDIANS) = ("users", "guardians")
 
 # English, German, French, Spanish, Chinese (simplified and traditional).
 _SPELLINGS = {
@@ -77,19 +97,78 @@ _SPELLINGS = {
         电话, 电话号码, 手机, 手机号, 手机号码, 联系电话, 联系方式
         電話, 電話號碼, 手機, 手機號碼, 聯絡電話, 聯絡方式
     """,
+    # An address of each; `parent 1 email` and `parent 2 email` are two of them.
+    GUARDIAN: """
+        guardian email, parent email, parents email, email of parents, email parent
+        parent/guardian email, email of parent, email of guardian
+        mother email, mother's email, email of mother, father email, father's email, email of father
+        E-Mail der Eltern, E-Mail Eltern, Eltern-E-Mail, Elternmail
+        E-Mail Elternteil, E-Mail Sorgeberechtigte
+        E-Mail Erziehungsberechtigte, E-Mail der Sorgeberechtigten, E-Mail der Mutter
+        E-Mail des Vaters, E-Mail Mutter, E-Mail Vater, E-Mail der Erziehungsberechtigten
+        Elternteil E-Mail, Mutter E-Mail, Vater E-Mail
+        Eltern E-Mail-Adresse, E-Mail-Adresse der Eltern, E-Mail-Adresse Eltern
+        courriel des parents, courriel parent
+        courriel de la mère, courriel du père, courriel mère, courriel père
+        courriel du responsable, adresse e-mail des parents, mail des parents, e-mail des parents
+        correo del tutor, correo de los padres, correo de la madre
+        correo del padre, correo electrónico de los padres, correo electrónico del tutor
+        correo madre, correo padre, correo padres
+        母亲邮箱, 父亲邮箱, 母親信箱, 父親信箱
+        家长邮箱, 家长电子邮箱, 家长电子邮件, 监护人邮箱, 监护人电子邮箱
+        家長信箱, 家長電郵, 家長電子郵件, 監護人信箱, 監護人電郵, 監護人電子郵件
+    """,
+    _GUARDIANS: """
+        parent, parents, parent/guardian
+        Eltern, Elternteil, Sorgeberechtigte, Erziehungsberechtigte, Sorgeberechtigter
+        Erziehungsberechtigter, Sorgeberechtigte/r, Erziehungsberechtigte/r
+        responsable, responsable légal, représentant légal
+        tutor, tutor legal
+        家长, 监护人, 家長, 監護人
+    """,
+    GUARDIAN_NAME: """
+        guardian name, name of guardian, parent name, name of parent, parents names
+        parent/guardian name, mother, mother's name, father, father's name, mother name, father name
+        Mutter, Vater
+        Name der Eltern, Name Eltern, Name Elternteil, Name Sorgeberechtigte, Name Mutter
+        Name der Sorgeberechtigten, Name Erziehungsberechtigte, Name der Erziehungsberechtigten
+        Name der Mutter, Name des Vaters, Name Vater
+        nom du responsable, nom du responsable légal, nom des parents, nom du parent, mère, père
+        madre, padre, nombre del tutor, nombre de los padres, nombre de la madre, nombre del padre
+        家长姓名, 监护人姓名, 家長姓名, 監護人姓名, 母亲姓名, 父亲姓名, 母親姓名, 父親姓名
+        母亲, 父亲, 母親, 父親
+    """,
+    LEADS: """
+        leads, leader of
+        leitet, Leitung von
+        dirige, responsable de
+        dirige a, imparte
+        负责, 带领, 負責, 帶領
+    """,
 }
-
-
+_NUMBERS = str.maketrans("", "", "12")
 _COLUMN_OF = columns_by_header(_SPELLINGS)
 
 
-def columns_of(headers: Sequence[str]) -> list[str | None]:
+def columns_of(headers: Sequence[str], *, addresses_of_guardians: bool = False) -> list[str | None]:
     """Return the column that each header stands for; None for an unknown one.
 
-    `Name` beside `Vorname` is the last name, and `Nombre` beside `Apellidos` the first.
+    `Name` beside `Vorname` is the last name, and `Nombre` beside `Apellidos` the first. `Eltern`
+    has names beside `E-Mail der Eltern`, and otherwise addresses.
     """
-    columns = [_COLUMN_OF.get(fold_header(header)) for header in headers]
+    columns = list(map(_column_of, headers))
+    if addresses_of_guardians:
+        columns = [GUARDIAN if column == EMAIL else column for column in columns]
+    guardians = GUARDIAN_NAME if GUARDIAN in columns else GUARDIAN
+    columns = [guardians if column == _GUARDIANS else column for column in columns]
     if (FIRST_NAME in columns) is not (LAST_NAME in columns):
         meaning = LAST_NAME if FIRST_NAME in columns else FIRST_NAME
         return [meaning if column == NAME else column for column in columns]
     return columns
+
+
+def _column_of(header: str) -> str | None:
+    folded = fold_header(header)
+    numbered = _COLUMN_OF.get(folded.translate(_NUMBERS))
+    is_numbered = numbered in (GUARDIAN, GUARDIAN_NAME, _GUARDIANS)
+    return _COLUMN_OF.get(folded) or (numbered if is_numbered else None)

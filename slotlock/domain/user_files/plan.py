@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.folding import search_words
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.user_files.choices import Choice, Choices
 from slotlock.domain.user_files.columns import EMAIL, USERNAME
+from slotlock.domain.user_files.families import find_children, plan_families
 from slotlock.domain.user_files.identities import IdentityChange, plan_identities
+from slotlock.domain.user_files.leaders import LeaderChange, plan_leaders
 from slotlock.domain.user_files.problems import ImportProblem
 from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.account_admin_rules import (
@@ -51,13 +54,15 @@ class NewUser:
     identity: Identity | None = None
     family_name: str | None = None
     phone: str | None = None
+    guardians: tuple[str, ...] = ()
 
 
 @value_object
 class UserUpdate:
     """An account to change: the user as loaded, and their new name, groups and telephone.
 
-    `choice` is what ends the mark of an account that somebody registered, if it has one.
+    `choice` is what ends the mark of an account that somebody registered, if it has one. The
+    `guardians` are login names; None if they do not change.
     """
 
     before: User
@@ -67,6 +72,7 @@ class UserUpdate:
     identities: IdentityChange | None = None
     family_name: str | None = None
     phone: str | None = None
+    guardians: tuple[str, ...] | None = None
 
     @property
     def is_claim(self) -> bool:
@@ -118,7 +124,9 @@ class Membership:
 class ImportPlan:
     """The accounts that an import creates and updates, and those that it does not change.
 
-    `membership` is None unless the file has all users.
+    Guardians are created before the users who have them. `login_names` are those of the lines, and
+    `guardian_names` those of the guardians in them. `membership` is None unless the file has all
+    users.
     """
 
     created: tuple[NewUser, ...]
@@ -126,6 +134,11 @@ class ImportPlan:
     unchanged: int
     self_registered: tuple[SelfRegisteredAccount, ...] = ()
     membership: Membership | None = None
+    login_names: tuple[str, ...] = ()
+    guardian_names: frozenset[str] = frozenset()
+    leaders: tuple[LeaderChange, ...] = ()
+    links_added: int = 0
+    links_removed: int = 0
 
     @property
     def names_identities(self) -> bool:
@@ -137,7 +150,7 @@ class ImportPlan:
     def is_empty(self) -> bool:
         """Return whether the import has nothing to write."""
         is_same_membership = self.membership is None or self.membership.is_empty
-        return is_same_membership and not (self.created or self.updated)
+        return is_same_membership and not (self.created or self.updated or self.leaders)
 
 
 class OddLine(StrEnum):
@@ -166,9 +179,7 @@ def preview_rows(rows: Sequence[UserRow]) -> ImportPreview:
     is_odd = {
         OddLine.NO_GROUP: [row.line for row in rows if row.groups == ()],
         OddLine.SHORT_NAME: sorted(is_short) if 2 * len(with_blank) > len(rows) else [],
-        OddLine.ODD_ADDRESS: [
-            row.line for row in rows if "." not in row.login_name.partition("@")[2] and row.email
-        ],
+        OddLine.ODD_ADDRESS: [row.line for row in rows if any(map(_is_odd, _addresses_of(row)))],
     }
     return ImportPreview(
         tuple(rows[:SHOWN_ROWS]),
@@ -177,13 +188,23 @@ def preview_rows(rows: Sequence[UserRow]) -> ImportPreview:
     )
 
 
+def _addresses_of(row: UserRow) -> list[str]:
+    names = [row.login_name, *(each.login_name for each in row.guardians or ())]
+    return [each for each in names if "@" in each]
+
+
+def _is_odd(address: str) -> bool:
+    return "." not in address.partition("@")[2]
+
+
 @value_object
 class ImportResult:
     """The number of accounts that an import wrote, or would write in a dry run.
 
     Nothing was written for the `self_registered` ones. `leavers` are members of the groups of the
     file whom it does not name, and `similar_groups` groups that could be one; both depend on other
-    imports, so that they are not compared. The `preview` is of the file alone.
+    imports, so that they are not compared. The `preview` is of the file alone. A link is a pair of
+    a user and a guardian.
     """
 
     created: int
@@ -194,6 +215,9 @@ class ImportResult:
     self_registered: tuple[SelfRegisteredAccount, ...] = ()
     ignored_columns: tuple[str, ...] = ()
     vouched_for: int = 0
+    links_added: int = 0
+    links_removed: int = 0
+    leaders_changed: int = 0
     leavers: tuple[User, ...] = field(default=(), compare=False)
     similar_groups: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
     preview: ImportPreview = field(default=ImportPreview(), compare=False)
@@ -231,6 +255,9 @@ def to_result(
         self_registered=plan.self_registered,
         ignored_columns=ignored_columns,
         vouched_for=choices.count(Choice.VOUCH),
+        links_added=plan.links_added,
+        links_removed=plan.links_removed,
+        leaders_changed=len(plan.leaders),
         leavers=tuple(leavers),
         similar_groups=similar,
         preview=preview,
@@ -247,28 +274,33 @@ def plan_import(
     *,
     choices: Choices = NO_CHOICES,
     linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
+    resources: Sequence[Resource] = (),
 ) -> ImportPlan | InvalidFile:
     """Plan the import of these rows by a caller, who is None for the command line.
 
-    `existing_users` holds the accounts of the rows by login name. Accounts that somebody registered
-    change only by choice. `linked` are the identities of these accounts, and the owners of those
-    that the rows name.
+    `existing_users` holds the accounts of the rows by login name, those of their guardians, and the
+    dependents of all of these. Accounts that somebody registered change only by choice. `linked`
+    are the identities of these accounts, and the owners of those that the rows name. `resources`
+    are all, if rows name some.
     """
-    created, updated, registered, index_changes = [], [], [], 0
+    updated, registered = [], []
     problems = ProblemCollector()
+    rows = find_children(rows, existing_users, problems)
+    families = plan_families(rows, existing_users, problems, choices)
+    leaders = plan_leaders(rows, existing_users, resources, choices, problems)
     identities = plan_identities(rows, existing_users, linked or {}, problems, choices, caller)
+    created = [_to_new_user(name, of_file) for name, of_file in families.new_guardians.items()]
+    index_changes = sum(map(_count_new_entries, created))
     for row in rows:
         before = existing_users.get(row.login_name)
+        guardians = families.guardians.get(row.line)
         if before is None:
-            name = row.name or row.login_name.partition("@")[0][:MAX_USER_NAME_LENGTH]
-            groups = row.groups or ()
-            new = NewUser(row.login_name, name, groups, row.identity, row.family_name, row.phone)
+            new = _to_new_user(row.login_name, row.name, row, guardians or ())
             created.append(new)
-            index_changes += len(_search_words_of(name, row.login_name)) + len(row.groups or ())
-            index_changes += row.identity is not None
+            index_changes += _count_new_entries(new)
         elif isinstance(grant_refusal(caller, before), SelfRegistered) and not choices.of(row.line):
             registered.append(SelfRegisteredAccount(row.line, before))
-        elif update := _to_update(before, row, choices, identities.get(row.login_name)):
+        elif update := _to_update(before, row, choices, identities.get(row.login_name), guardians):
             column = EMAIL if before.email else USERNAME
             if before.erased:
                 problems.add(row.line, column, ERASED, ImportProblem.ERASED)
@@ -285,12 +317,45 @@ def plan_import(
             return too_many.to_invalid_file()
     if problems.count:
         return problems.to_invalid_file()
-    unchanged = len(rows) - len(created) - len(updated) - len(registered)
-    return ImportPlan(tuple(created), tuple(updated), unchanged, tuple(registered))
+    new_rows = len(created) - len(families.new_guardians)
+    return ImportPlan(
+        # A guardian has none, and has an id before the children do.
+        tuple(sorted(created, key=lambda new: bool(new.guardians))),
+        tuple(updated),
+        len(rows) - new_rows - len(updated) - len(registered),
+        tuple(registered),
+        login_names=tuple(row.login_name for row in rows),
+        guardian_names=families.names,
+        leaders=leaders,
+        links_added=families.added,
+        links_removed=families.removed,
+    )
+
+
+def _to_new_user(
+    login_name: str,
+    name: str | None,
+    row: UserRow | None = None,
+    guardians: tuple[str, ...] = (),
+) -> NewUser:
+    name = name or login_name.partition("@")[0][:MAX_USER_NAME_LENGTH]
+    if row is None:
+        return NewUser(login_name, name, ())
+    groups = row.groups or ()
+    return NewUser(login_name, name, groups, row.identity, row.family_name, row.phone, guardians)
+
+
+def _count_new_entries(new: NewUser) -> int:
+    words = _search_words_of(new.name, new.login_name)
+    return len(words) + len(new.groups) + len(new.guardians) + (new.identity is not None)
 
 
 def _to_update(
-    before: User, row: UserRow, choices: Choices, identities: IdentityChange | None
+    before: User,
+    row: UserRow,
+    choices: Choices,
+    identities: IdentityChange | None,
+    guardians: tuple[str, ...] | None,
 ) -> UserUpdate | None:
     choice = choices.of(row.line) if before.self_registered else None
     name = before.name if row.name is None else row.name
@@ -299,14 +364,16 @@ def _to_update(
     # A stranger may have entered the number of an account that is claimed.
     phone = row.phone or (None if choice is Choice.CLAIM else before.phone)
     is_same = (name, groups, identities, phone) == (before.name, before.groups, None, before.phone)
-    if is_same and family_name == before.family_name and choice is None:
+    is_same = is_same and family_name == before.family_name
+    if is_same and choice is None and guardians is None:
         return None
-    return UserUpdate(before, name, groups, choice, identities, family_name, phone)
+    return UserUpdate(before, name, groups, choice, identities, family_name, phone, guardians)
 
 
 def _count_index_changes(update: UserUpdate) -> int:
     before = update.before
     count = len(set(before.groups) ^ set(update.groups))
+    count += 0 if update.guardians is None else len(before.guardians) + len(update.guardians)
     if update.name != before.name:
         old_words = set(_search_words_of(before.name, before.login_name))
         count += len(old_words ^ set(_search_words_of(update.name, before.login_name)))

@@ -1,11 +1,13 @@
 """Plan a sync: make the accounts those of a file of all users, and find who is gone.
 
 An account is managed from the first sync whose file names it. Only a managed member can be gone.
+The guardians in a file are named by it, too.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.user_files.choices import Choices
 from slotlock.domain.user_files.plan import ImportPlan, Membership, plan_import
@@ -26,22 +28,23 @@ def plan_sync(
     choices: Choices,
     bans_gone: bool,
     linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
+    resources: Sequence[Resource] = (),
 ) -> ImportPlan | InvalidFile:
     """Plan the sync of all rows of a file, by the rules of an import from the command line.
 
     `users` holds the accounts of the rows and all managed ones, by login name, and `linked` the
     identities as in `plan_import`.
     """
-    plan = plan_import(rows, users, choices=choices, linked=linked)
+    plan = plan_import(rows, users, choices=choices, linked=linked, resources=resources)
     if isinstance(plan, InvalidFile):
         return plan
-    file_names = {row.login_name for row in rows}
+    file_names = {*plan.login_names, *plan.guardian_names}
     registered = {account.user.id for account in plan.self_registered}
-    named = [
-        user
-        for row in rows
-        if (user := users.get(row.login_name)) and not user.erased and user.id not in registered
-    ]
+    known = [user for name in plan.login_names if (user := users.get(name))]
+    # A sync manages only those guardians whom it created.
+    guardians = map(users.get, sorted(plan.guardian_names - {*plan.login_names}))
+    known += [user for user in guardians if user and user.id in banned_by_sync]
+    named = [user for user in known if not user.erased and user.id not in registered]
     members = [u for u in users.values() if u.id in managed and u.role is Role.MEMBER]
     gone = tuple(
         sorted(

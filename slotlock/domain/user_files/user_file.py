@@ -5,17 +5,24 @@ The columns are those of `columns.py`.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import zip_longest
 
+from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import InvalidFile, ProblemCollector
 from slotlock.domain.shared.tables.table import Table, one_line, read_table
-from slotlock.domain.shared.text import strip_blanks
+from slotlock.domain.shared.text import normalize_line, strip_blanks
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.user_files.columns import (
     COLUMNS,
     EMAIL,
     FIRST_NAME,
     GROUPS,
+    GUARDIAN,
+    GUARDIAN_NAME,
     LAST_NAME,
+    LEADS,
     NAME,
     PHONE,
     SUBJECT,
@@ -23,6 +30,7 @@ from slotlock.domain.user_files.columns import (
     columns_of,
 )
 from slotlock.domain.user_files.problems import ImportProblem
+from slotlock.domain.users.dependents import MAX_GUARDIANS
 from slotlock.domain.users.email_addresses import (
     INVALID_EMAIL,
     INVALID_LOGIN_NAME,
@@ -48,6 +56,10 @@ from slotlock.domain.users.user import (
 MAX_IMPORTED_USERS = 10_000
 # A slash does not: `2025/26` is a group.
 _GROUP_SEPARATORS = re.compile("[;,|\r\n\u2028\u3001\uff0c\uff1b]")
+# No address has a blank.
+_ADDRESS_SEPARATORS = re.compile(r"[\s;,|\u3001\uff0c\uff1b]+")
+# A comma is a part of `Becker, Anna`.
+_NAME_SEPARATORS = re.compile("[;|\r\n\u2028\u3001\uff1b]")
 # Han, Kana and Hangul: the last name comes first, without a blank.
 _EAST_ASIAN = re.compile(
     "[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -56,6 +68,15 @@ TWO_LOGIN_NAMES = (
     "This line has an email address and a user name, but an account has only one of them. "
     "Please remove one of the two columns, or empty one of the cells."
 )
+TOO_MANY_GUARDIANS = f"A line can have at most {MAX_GUARDIANS} parents or guardians."
+
+
+@value_object
+class NamedGuardian:
+    """A guardian in a line: the login name, and the name that the file gives a new account."""
+
+    login_name: str
+    name: str | None = None
 
 
 @value_object
@@ -63,7 +84,8 @@ class UserRow:
     """One user in the file; a field is None if the file has no such column.
 
     `subject` and `phone` are also None for an empty cell. Its `identity` needs the providers of the
-    server.
+    server. A child whom its guardians identify has a blank in its login name, or none in the file.
+    `leads` are names of resources, of which one may be several with commas between them.
     """
 
     line: int
@@ -74,11 +96,18 @@ class UserRow:
     identity: Identity | None = None
     family_name: str | None = None
     phone: str | None = None
+    guardians: tuple[NamedGuardian, ...] | None = None
+    leads: tuple[str, ...] | None = None
 
     @property
     def email(self) -> str | None:
         """The email address; None for a user name."""
         return self.login_name if "@" in self.login_name else None
+
+    @property
+    def has_login_name(self) -> bool:
+        """Whether the file identifies the user by more than a guardian and the name."""
+        return bool(self.login_name) and " " not in self.login_name
 
 
 @value_object
@@ -90,8 +119,20 @@ class UserFile:
 
     @property
     def login_names(self) -> list[str]:
-        """Return the login name of each row."""
-        return [row.login_name for row in self.rows]
+        """Return the login name of each row that has one, and of the guardians."""
+        guardians = (each.login_name for row in self.rows for each in row.guardians or ())
+        own = (row.login_name for row in self.rows if row.has_login_name)
+        return list(dict.fromkeys((*own, *guardians)))
+
+    @property
+    def has_guardians(self) -> bool:
+        """Return whether the file says who the guardians of its users are."""
+        return any(row.guardians is not None for row in self.rows)
+
+    @property
+    def has_leaders(self) -> bool:
+        """Return whether the file says which resources its users lead."""
+        return any(row.leads is not None for row in self.rows)
 
     @property
     def groups(self) -> set[str]:
@@ -99,17 +140,22 @@ class UserFile:
         return {group for row in self.rows for group in row.groups or ()}
 
 
-def parse_user_file(body: bytes) -> UserFile | InvalidFile:
-    """Return the rows of the file, or its problems."""
+def parse_user_file(body: bytes, *, addresses_of_guardians: bool = False) -> UserFile | InvalidFile:
+    """Return the rows of the file, or its problems.
+
+    The addresses may be those of the guardians, even if their column does not say so.
+    """
     problems = ProblemCollector()
-    table = read_table(body, columns_of, problems, repeatable=[GROUPS, PHONE])
+    columns = partial(columns_of, addresses_of_guardians=addresses_of_guardians)
+    repeatable = (GROUPS, PHONE, GUARDIAN, GUARDIAN_NAME, LEADS)
+    table = read_table(body, columns, problems, repeatable)
     if table is not None:
         _check_header(table, problems)
     if table is None or problems.count:
         return problems.to_invalid_file()
     parser = _RowParser(table.columns, problems)
     for number, (line, cells) in enumerate(table.records, 1):
-        if number > MAX_IMPORTED_USERS:
+        if number + parser.guardian_count > MAX_IMPORTED_USERS:
             message = f"A file can have at most {MAX_IMPORTED_USERS} users. Please split it."
             code = ImportProblem.TOO_MANY_USERS
             problems.add(line, None, message, code, maximum=MAX_IMPORTED_USERS)
@@ -127,11 +173,11 @@ def _check_header(table: Table, problems: ProblemCollector) -> None:
             problems.name_column("role", header)
             message = "An import cannot set roles. Please remove this column."
             problems.add(table.line, "role", message, ImportProblem.ROLE_COLUMN)
-    if not {EMAIL, USERNAME}.intersection(table.columns):
+    if not {EMAIL, USERNAME, GUARDIAN}.intersection(table.columns):
         message = (
-            f"The first line must name the columns, among them {EMAIL} or {USERNAME}. The columns "
-            f"are {', '.join(COLUMNS)}, also in German, French, Spanish and Chinese, separated by "
-            "commas, semicolons or tabs."
+            f"The first line must name the columns, among them {EMAIL}, {USERNAME} or {GUARDIAN}. "
+            f"The columns are {', '.join(COLUMNS)}, also in German, French, Spanish and Chinese, "
+            "separated by commas, semicolons or tabs."
         )
         problems.add(table.line, EMAIL, message, ImportProblem.NO_LOGIN_COLUMN)
 
@@ -144,6 +190,16 @@ def join_names(first_name: str, last_name: str) -> str:
     return " ".join(filter(None, names))
 
 
+def split_list_name(text: str) -> tuple[str, str | None]:
+    """Return a name, and the family name in one that lists show, as `Winter, Ute`."""
+    family_name, _, given_name = map(
+        str.strip, text.replace("\N{FULLWIDTH COMMA}", ",").partition(",")
+    )
+    if not family_name or not given_name or "," in given_name:
+        return text, None
+    return join_names(given_name, family_name), family_name
+
+
 class _RowParser:
     """Parses one record after the other and collects the rows and their problems."""
 
@@ -152,22 +208,37 @@ class _RowParser:
         self._columns = columns
         self._problems = problems
         self._login_names: dict[str, int] = {}
+        self._guardians: set[str] = set()
+        self._children: dict[tuple[str, str], int] = {}
+
+    @property
+    def guardian_count(self) -> int:
+        """Return how many guardians the lines have."""
+        return len(self._guardians)
 
     def parse(self, line: int, cells: Sequence[str]) -> None:
         cells_by_column = dict(zip(self._columns, cells, strict=True))
-        login_name = self._parse_login_name(line, cells_by_column)
+        guardians = self._parse_guardians(line, cells) if GUARDIAN in cells_by_column else None
+        is_child = any(map(strip_blanks, self._cells_of(GUARDIAN, cells)))
+        login_name = self._parse_login_name(line, cells_by_column, is_child=is_child)
         name = self._parse_name(line, cells_by_column)
+        if guardians:
+            self._check_child(line, name, guardians, has_login_name=bool(login_name))
         groups = self._parse_groups(line, cells) if GROUPS in cells_by_column else None
         subject = strip_blanks(cells_by_column.get(SUBJECT, "")) or None
         family_name = None
         if NAME not in cells_by_column:
             family_name = one_line(cells_by_column.get(LAST_NAME, "")) or None
         phone = self._parse_phone(line, cells)
-        row = UserRow(line, login_name, name, groups, subject, None, family_name, phone)
-        self.rows.append(row)
+        leads = self._parse_leads(cells) if LEADS in cells_by_column else None
+        identified = (line, login_name, name, groups, subject, None, family_name, phone)
+        self.rows.append(UserRow(*identified, guardians, leads))
 
-    def _parse_login_name(self, line: int, cells: Mapping[str, str]) -> str:
+    def _parse_login_name(self, line: int, cells: Mapping[str, str], *, is_child: bool) -> str:
+        """Return the login name; an empty one for a child without, and for a problem."""
         email, username = (strip_blanks(cells.get(each, "")) for each in (EMAIL, USERNAME))
+        if is_child and not email and not username:
+            return ""
         if email and username and email.casefold() != username.casefold():
             code = ImportProblem.TWO_LOGIN_NAMES
             self._problems.add(line, USERNAME, TWO_LOGIN_NAMES, code)
@@ -201,12 +272,7 @@ class _RowParser:
 
     def _parse_phone(self, line: int, cells: Sequence[str]) -> str | None:
         """Return the first number of a user, such as that of a mobile beside another column."""
-        numbers = (
-            normalize_phone(cell)
-            for column, cell in zip(self._columns, cells, strict=True)
-            if column == PHONE
-        )
-        phone = next(filter(None, numbers), None)
+        phone = next(filter(None, map(normalize_phone, self._cells_of(PHONE, cells))), None)
         if phone and (problem := validate_phone(phone)):
             code = ImportProblem.INVALID_PHONE
             self._problems.add(line, PHONE, problem, code, maximum=MAX_PHONE_LENGTH)
@@ -215,11 +281,70 @@ class _RowParser:
     def _parse_groups(self, line: int, cells: Sequence[str]) -> tuple[str, ...]:
         groups = clean_groups(
             group
-            for column, cell in zip(self._columns, cells, strict=True)
-            if column == GROUPS
+            for cell in self._cells_of(GROUPS, cells)
             for group in _GROUP_SEPARATORS.split(cell)
         )
         if problem := validate_groups(groups):
             limits = {"maximum": MAX_GROUPS, "length": MAX_GROUP_LENGTH}
             self._problems.add(line, GROUPS, problem, ImportProblem.INVALID_GROUPS, **limits)
         return groups
+
+    def _parse_guardians(self, line: int, cells: Sequence[str]) -> tuple[NamedGuardian, ...]:
+        """Return the guardians with their names, which are beside them or in the same order."""
+        addresses, names = self._cells_of(GUARDIAN, cells), self._cells_of(GUARDIAN_NAME, cells)
+        if len(addresses) != len(names):
+            addresses, names = (
+                [";".join(filter(strip_blanks, each))] for each in (addresses, names)
+            )
+        guardians: dict[str, NamedGuardian] = {}
+        for cell, named in zip(addresses, names, strict=True):
+            of_cell = filter(None, _ADDRESS_SEPARATORS.split(cell))
+            for text, name in zip_longest(of_cell, map(one_line, _NAME_SEPARATORS.split(named))):
+                login_name = normalize_login_name(text) if text else None
+                if login_name:
+                    guardians.setdefault(login_name, NamedGuardian(login_name, name or None))
+                elif text:
+                    code = ImportProblem.INVALID_EMAIL
+                    self._problems.add(line, GUARDIAN, INVALID_EMAIL, code)
+                    return ()
+                if text and name and (problem := validate_user_name(name)):
+                    code, maximum = ImportProblem.INVALID_NAME, MAX_USER_NAME_LENGTH
+                    self._problems.add(line, GUARDIAN_NAME, problem, code, maximum=maximum)
+        if len(guardians) > MAX_GUARDIANS:
+            code = ImportProblem.TOO_MANY_GUARDIANS
+            self._problems.add(line, GUARDIAN, TOO_MANY_GUARDIANS, code, maximum=MAX_GUARDIANS)
+        self._guardians.update(guardians)
+        return tuple(guardians.values())
+
+    def _check_child(
+        self,
+        line: int,
+        name: str | None,
+        guardians: Sequence[NamedGuardian],
+        *,
+        has_login_name: bool,
+    ) -> None:
+        """Report a child without anything that identifies it, or that another line has."""
+        if name is None and not has_login_name:
+            problem, code = ProblemCode.NAME_MISSING.problem(), ImportProblem.INVALID_NAME
+            self._problems.add(line, NAME, problem, code, maximum=MAX_USER_NAME_LENGTH)
+        if not name:
+            return
+        keys = [(each.login_name, fold(name)) for each in guardians]
+        first_line = min(self._children.setdefault(key, line) for key in keys)
+        if first_line != line:
+            message = f"Line {first_line} has the same user."
+            self._problems.add(line, NAME, message, ImportProblem.SAME_USER, line=first_line)
+
+    def _parse_leads(self, cells: Sequence[str]) -> tuple[str, ...]:
+        names = (
+            normalize_line(name)
+            for cell in self._cells_of(LEADS, cells)
+            for name in _NAME_SEPARATORS.split(cell)
+        )
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    def _cells_of(self, column: str, cells: Sequence[str]) -> list[str]:
+        """Return the cells of a column, of which the file may have several."""
+        named = zip(self._columns, cells, strict=True)
+        return [cell for each, cell in named if each == column]

@@ -155,6 +155,11 @@ class User:
         return family_name if given_name else None
 
     @property
+    def given_name(self) -> str:
+        """Return the given name if a file has split the name; otherwise all of it."""
+        return split_name(self.name, self.family_name)[1] or self.name
+
+    @property
     def sort_name(self) -> str:
         """Return the place of the user in lists."""
         return to_sort_name(self.name, self.family_name, self.login_name)

@@ -74,7 +74,10 @@ ERASE_USER = Result[EraseUserOutcome]("EraseUserResult", "The erased user, or a 
 
 @strawberry.input(description="The account to create for somebody else.")
 class CreateUserInput:
-    name: str = field(description="The name of the user, 1 to 100 characters.")
+    name: str = field(
+        description="The name of the user, 1 to 100 characters. `Winter, Ute` is Ute Winter, whom "
+        "lists have by the family name."
+    )
     email: EmailAddress | None = field(
         default=None, description="The e-mail address to sign in with."
     )
@@ -103,7 +106,9 @@ class CreateUserInput:
 @strawberry.input(description="The changes of a user. Null leaves a name or an address unchanged.")
 class UpdateUserInput:
     user_id: strawberry.ID = field(description="The user to change.")
-    name: str | None = field(default=None, description="The new name, 1 to 100 characters.")
+    name: str | None = field(
+        default=None, description="The new name, 1 to 100 characters, also as `Winter, Ute`."
+    )
     email: EmailAddress | None = field(
         default=None,
         description="The new e-mail address, with which the user signs in.",

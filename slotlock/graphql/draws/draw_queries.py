@@ -88,7 +88,8 @@ class DrawQueries:
 
     @field(
         description="The draws of a campaign, the newest first, at most 100. Organizers, and users "
-        "with an entry, see a draw also if its campaign is not published any more, or deleted."
+        "with an entry and their guardians, see a draw also if its campaign is not published any "
+        "more, or deleted."
     )
     async def draws(self, info: Info, campaign_id: CampaignIdArgument) -> list[Draw]:
         services, parsed = info.context.services, ids.parse_campaign_id(campaign_id)

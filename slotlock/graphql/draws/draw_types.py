@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Annotated, Any, Self, cast
 
 import strawberry
-from strawberry import Private, argument, field
+from strawberry import Parent, Private, argument, field
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.draws import closing, draw, drawing, measures
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.arguments import ReadForArgument
 from slotlock.graphql.core.enums import DrawMethod, DrawRecordReaders, DrawState, WishResult
 from slotlock.graphql.core.ids import (
     draw_global_id,
@@ -54,38 +55,27 @@ class DrawAnnouncement:
 
 @strawberry.type(description="One step of a draw.")
 class DrawAct:
-    def __init__(self, act: draw.DrawAct) -> None:
-        self._act = act
-
-    at = attribute_field("_act.at", datetime, "When it happened.")
-    state = attribute_field("_act.state", DrawState, "The state that it led to.")
-    reason = attribute_field(
-        "_act.reason",
-        str | None,
-        "Why a draw was replaced, or opened after another one; null for other steps.",
+    at: datetime = field(description="When it happened.")
+    state: DrawState = field(description="The state that it led to.")
+    reason: str | None = field(
+        description="Why a draw was replaced, or opened after another one; null for other steps."
     )
-    wishes_until = attribute_field(
-        "_act.wishes_until",
-        datetime | None,
-        "Until when wishes are entered since then; null for steps that do not set it.",
+    wishes_until: datetime | None = field(
+        description="Until when wishes are entered since then; null for steps that do not set it."
     )
-    seed_source = attribute_field(
-        "_act.seed_source",
-        str | None,
-        "The source of the seed since then; null for a seed of the server.",
+    seed_source: str | None = field(
+        description="The source of the seed since then; null for a seed of the server."
     )
-    seed_at = attribute_field(
-        "_act.seed_at", datetime | None, "When that source is public; null without one."
-    )
+    seed_at: datetime | None = field(description="When that source is public; null without one.")
 
     @field(
         description="The organizer who did it. Null for members, and if the time closed the wishes."
     )
-    async def by(self, info: Info) -> User | None:
-        by, viewer = self._act.by, info.context.viewer
-        if by is None or viewer is None or not viewer.is_organizer:
+    async def by(found: Parent[draw.DrawAct], info: Info) -> User | None:
+        viewer = info.context.viewer
+        if found.by is None or viewer is None or not viewer.is_organizer:
             return None
-        return await load_referenced_user(info, by)
+        return await load_referenced_user(info, found.by)
 
 
 @strawberry.type(
@@ -185,11 +175,11 @@ class Draw:
         viewer = info.context.viewer
         return self._draw.shown_problem if viewer and viewer.is_organizer else None
 
-    @field(
-        description="The steps of the draw and the changes of its settings, the first one first."
+    acts = attribute_field(
+        "_draw.acts",
+        list[DrawAct],
+        "The steps of the draw and the changes of its settings, the first one first.",
     )
-    def acts(self) -> list[DrawAct]:
-        return [DrawAct(act) for act in self._draw.acts]
 
     @field(
         description="The draw before this one, which was replaced or published, and whose record "
@@ -206,9 +196,10 @@ class Draw:
         description="The caller's entry in this draw and, once it is published, what became of "
         "each wish and why. Null before the wishes are closed, and without an entry."
     )
-    async def my_result(self, info: Info) -> "DrawResult | None":
-        viewer = info.context.viewer
-        return await self._result_of(info, viewer.user_id) if viewer else None
+    async def my_result(self, info: Info, user_id: ReadForArgument = None) -> "DrawResult | None":
+        context = info.context
+        viewer = context.viewer if user_id is None else await context.caller_for(user_id)
+        return await self._result_of(info, viewer.user_id, viewer) if viewer else None
 
     @field(
         description="The same as `myResult` about any user, for organizers who are asked why. "
@@ -223,24 +214,25 @@ class Draw:
         parsed = parse_user_id(user_id)
         return await self._result_of(info, parsed) if parsed else None
 
-    async def _result_of(self, info: Info, user_id: UserId) -> "DrawResult | None":
+    async def _result_of(
+        self, info: Info, user_id: UserId, viewer: Caller | None = None
+    ) -> "DrawResult | None":
         found = await draws.explain_result(info.context.services, self._draw, user_id)
-        return DrawResult.from_domain(found) if found else None
+        return DrawResult.from_domain(found, viewer) if found else None
 
 
 @strawberry.type(description="A slot that somebody wishes for.")
 class WishedSlot:
-    slot_id: strawberry.ID = field(description="The id of the slot.")
     own_id: Private[SlotId]
     viewer: Private[Caller | None] = None
+
+    @field(description="The id of the slot.")
+    def slot_id(self) -> strawberry.ID:
+        return slot_global_id(self.own_id)
 
     @field(description="The slot; null if it is hidden now.")
     async def slot(self, info: Info) -> Slot | None:
         return await load_slot(info, self.own_id, self.viewer)
-
-    @classmethod
-    def from_domain(cls, slot_id: SlotId, viewer: Caller | None) -> Self:
-        return cls(slot_id=slot_global_id(slot_id), own_id=slot_id, viewer=viewer)
 
 
 @strawberry.type
@@ -255,7 +247,7 @@ class _RankedWishes:
     def of(cls, own: closing.Wishes, viewer: Caller | None = None, **more: Any) -> Self:
         """Return these wishes, as the caller reads them or as this viewer does."""
         return cls(
-            ranked=[WishedSlot.from_domain(slot_id, viewer) for slot_id in own.slot_ids],
+            ranked=[WishedSlot(own_id=slot_id, viewer=viewer) for slot_id in own.slot_ids],
             user_ids=[user_global_id(user_id) for user_id in own.user_ids],
             changed_at=own.at,
             **more,
@@ -288,13 +280,8 @@ class SlotDemand(WishedSlot):
     @classmethod
     def of(cls, demand: wish_repository.SlotDemand) -> Self:
         """Return the demand for a slot."""
-        id_ = slot_global_id(demand.slot_id)
-        return cls(
-            slot_id=id_,
-            own_id=demand.slot_id,
-            wishes=demand.wishes,
-            first_wishes=demand.first_wishes,
-        )
+        wishes, first_wishes = demand.wishes, demand.first_wishes
+        return cls(own_id=demand.slot_id, wishes=wishes, first_wishes=first_wishes)
 
 
 @strawberry.type(description="What became of a wish, and why.")
@@ -330,7 +317,6 @@ class WishOutcome(WishedSlot):
     ) -> Self:
         """Return the outcome of the wish with this rank."""
         return cls(
-            slot_id=slot_global_id(outcome.slot_id),
             own_id=outcome.slot_id,
             rank=rank,
             result=outcome.result,

@@ -27,7 +27,6 @@ from slotlock.graphql.slots.slot_types import (
     load_slot,
 )
 from slotlock.graphql.users.user_queries import User, load_referenced_user
-from slotlock.services.campaigns import reports
 
 
 @strawberry.type(description="The change of one field in an entry of the audit log.")
@@ -263,8 +262,6 @@ class AuditQueries:
         after: After = None,
     ) -> AuditConnection:
         info.context.require_organizer()
-        audit_filter = filter.to_domain()
-        page = await reports.audit_log(
-            info.context.services, audit_filter, *page_start(AUDIT_LOG, first, after)
-        )
+        services, start = info.context.services, page_start(AUDIT_LOG, first, after)
+        page = await services.audit_log.page(filter.to_domain(), *start, services.now())
         return AuditConnection(page, page.items, AUDIT_LOG, after)

@@ -9,7 +9,6 @@ from strawberry import argument, field
 
 from slotlock.auth.invitations import INVITATION_TTL
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.reports import campaign_readiness, campaign_reports
 from slotlock.domain.slots.resource_conflicts import ResourceTaken
 from slotlock.domain.users.user import Caller
@@ -140,7 +139,5 @@ class CampaignReadinessQueries:
         self, info: Info, campaign_id: CampaignIdArgument
     ) -> CampaignReadiness | None:
         organizer = info.context.require_organizer()
-        outcome = await reports.readiness(info.context.services, require_campaign_id(campaign_id))
-        if isinstance(outcome, CampaignNotFound):
-            return None
-        return CampaignReadiness.from_domain(outcome, organizer)
+        found = await reports.readiness(info.context.services, require_campaign_id(campaign_id))
+        return CampaignReadiness.from_domain(found, organizer) if found else None

@@ -1,13 +1,12 @@
 """Queries with which organizers read reports about a campaign."""
 
 from datetime import datetime
-from typing import Annotated, Self, assert_never
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.booking import booking
-from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports import campaign_reports
 from slotlock.domain.reports.campaign_reports import TooManyPoints
@@ -99,19 +98,13 @@ class CampaignReportQueries:
             require_campaign_id(campaign_id),
             time_series.to_options() if time_series else None,
         )
-        match outcome:
-            case campaign_reports.CampaignStatistics():
-                return outcome
-            case CampaignNotFound():
-                return None
-            case TooManyPoints():
-                raise bad_input(
-                    "timeSeries",
-                    f"A time series has at most {outcome.max_points} intervals. Please choose a "
-                    "shorter time or longer intervals.",
-                )
-            case _:
-                assert_never(outcome)
+        if isinstance(outcome, TooManyPoints):
+            raise bad_input(
+                "timeSeries",
+                f"A time series has at most {outcome.max_points} intervals. Please choose a "
+                "shorter time or longer intervals.",
+            )
+        return outcome
 
     @field(
         description="The users without a booking in a campaign, by e-mail address. In a campaign "
@@ -136,7 +129,7 @@ class CampaignReportQueries:
             require_valid_group(group),
             *page_start(UNPLACED, first, after),
         )
-        if isinstance(outcome, CampaignNotFound):
+        if outcome is None:
             return None
         return UnplacedConnection.of_page(
             outcome, lambda found: UnplacedUser.from_domain(found, organizer), UNPLACED, after

@@ -14,7 +14,6 @@ from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.resources.resource_queries import Resource
 from slotlock.graphql.slots.slot_types import Slot, load_slot
-from slotlock.services import resources
 
 
 @strawberry.type(description="A time at which a published slot occupies a resource.")
@@ -71,7 +70,7 @@ class FreeBusyQueries:
         wanted = [each.name for each in found if each is not None]
         if len(wanted) < len(names):
             raise bad_input("resourceIds", "There is no such resource.")
-        busy = await resources.find_busy(info.context.services, wanted, from_, until)
+        busy = await info.context.services.resources.find_busy(wanted, from_, until)
         return [
             ResourceBusy(
                 resource=Resource.for_name(each.name),

@@ -87,9 +87,8 @@ class ResourceQueries:
         if problem := validate_line(text or "", resource.MAX_NAME_LENGTH):
             raise bad_input("text", f"`text`: {problem}")
         services, name_part = info.context.services, text or ""
-        page = await resources.list_resources(
-            services, name_part, kind, *page_start(RESOURCES, first, after)
-        )
+        start = page_start(RESOURCES, first, after)
+        page = await services.resources.page(name_part, kind, *start)
         return ResourceConnection.of_page(
             page,
             lambda found: Resource.from_domain(found[1]),

@@ -117,7 +117,7 @@ class HolidayListQueries:
         info.context.require_organizer()
         services = info.context.services
         return HolidayListConnection.of_page(
-            await holiday_lists.list_all(services, *page_start(LISTS, first, after)),
+            await services.holiday_lists.page(*page_start(LISTS, first, after)),
             lambda found: show_list(found[1]),
             LISTS,
             after,
@@ -192,7 +192,7 @@ async def load_holidays(info: Info, global_id: str | None) -> frozenset[date] | 
     if global_id is None:
         return frozenset()
     list_id = ids.parse_holiday_list_id(global_id)
-    found = list_id and await holiday_lists.find(info.context.services, list_id)
+    found = list_id and await info.context.services.holiday_lists.find(list_id)
     if not found:
         problem = FieldProblem("holidayListId", ProblemCode.UNKNOWN_HOLIDAY_LIST.problem())
         return InvalidInput((problem,))
@@ -203,5 +203,5 @@ async def load_holiday_list(info: Info, list_id: holidays.HolidayListId) -> Holi
     """Load a list for an organizer."""
     if not info.context.caller.is_organizer:
         return None
-    found = await holiday_lists.find(info.context.services, list_id)
+    found = await info.context.services.holiday_lists.find(list_id)
     return show_list(found) if found else None

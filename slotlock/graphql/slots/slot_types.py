@@ -330,10 +330,7 @@ class WaitlistEntry(Node):
     )
     async def waitlisted_by(self, info: Info) -> User | None:
         actor_id, viewer = self._entry.waitlisted_by, self._slot._viewer
-        if viewer is None:
-            return None
-        concerned = (viewer.user_id, *viewer.acts_for)
-        if not (viewer.is_organizer or self._entry.user_id in concerned):
+        if viewer is None or not (viewer.is_organizer or _is_own(self._entry.user_id, viewer)):
             return None
         return await load_referenced_user(info, actor_id) if actor_id else None
 

@@ -51,8 +51,8 @@ class SignInIdentity:
 class User(Node):
     name: str = field(description="The name of the user. Organizers can change it.")
     family_name: str | None = field(
-        description="The part of `name` that a file of users gave as the family name; lists are "
-        "sorted by it, then by `name`. Null if it is not known."
+        description="The part of `name` that a file of users or an organizer gave as the family "
+        "name; lists are sorted by it, then by `name`. Null if it is not known."
     )
     email: EmailAddress | None = field(
         description="The e-mail address. Only the user and organizers see it; null for others, and "

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, REMINDER
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.site import site
 
@@ -23,6 +24,8 @@ LANGUAGES = site.LANGUAGES
 DEFAULT_LANGUAGE = LANGUAGES[0]
 # A blank between a value, within two NULs, and its neighbor, if Chinese stands on both sides.
 CHINESE = r"[\u2018-\u201d\u3000-\u9fff\uff00-\uffef]"
+# What happened to bookings; a mail with several has a subject of its own.
+CHANGES = BOOKING_KIND_NAMES - {REMINDER.name}
 BLANK = re.compile(rf"({CHINESE})(?:\0 \0?| \0)(?={CHINESE})")
 
 
@@ -62,13 +65,18 @@ def render(
     """Return the text of a mail with one part or more, each a kind and its values.
 
     All parts have the shared values too: the name of the user, or None, and of the site, and
-    whether members are Sie in German (`formal`).
+    whether members are Sie in German (`formal`). A part for a guardian has the name of the `child`.
     """
+    shared = {"child": "", **shared}
     texts = [_render_text(kind, language, {**shared, **values}) for kind, values in parts]
     split = [text.strip().partition("\n") for text in texts]
-    subject = split[0][0]
-    if len(parts) > 1:
-        subject = _render_text("several", language, {**shared, "count": len(parts)})
+    subject, others = split[0][0], {each for each, _, _ in split[1:]} - {split[0][0]}
+    if len(parts) > 1 and {kind for kind, _ in parts} <= CHANGES:
+        children = dict.fromkeys(values.get("child") for _, values in parts)
+        names = ", ".join(map(str, children)) if all(children) else ""
+        subject = _render_text("several", language, {**shared, "count": len(parts), "child": names})
+    elif others:
+        subject = f"{subject} (+{len(others)})"
     body = "\n\n".join(rest.strip() for _, _, rest in split)
     text = _render_text("layout", language, {**shared, "kind": parts[0][0], "body": body})
     paragraphs = [paragraph.splitlines() for paragraph in text.strip().split("\n\n")]

@@ -29,9 +29,10 @@ from slotlock.domain.campaigns.terms import (
     NoShowLimit,
     SlotAdmission,
 )
-from slotlock.domain.resources.resource import Resource, name_key
+from slotlock.domain.resources.resource import Resource, ResourceKind, name_key
 from slotlock.domain.shared.folding import search_key
 from slotlock.domain.shared.value_object import Stored
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.stored_enums import from_stored
 
@@ -101,6 +102,13 @@ def resource_to_document(resource: Resource) -> Document:
         "kind": resource.kind.value,
         **leader_field(resource),
     }
+
+
+def to_resource(document: Document) -> Resource:
+    """Return the resource that a document describes."""
+    kind = from_stored(document.get("kind", ResourceKind.OTHER), ResourceKind.OTHER)
+    leader = document.get("leader")
+    return Resource(document["_id"], kind, UserId(str(leader)) if leader else None)
 
 
 def leader_field(resource: Resource) -> Document:

@@ -36,12 +36,15 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.document_parts import leader_field, resource_to_document
+from slotlock.infrastructure.mongo.document_parts import (
+    leader_field,
+    resource_to_document,
+    to_resource,
+)
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.slots.slot_query import find_states
 from slotlock.infrastructure.mongo.slots.write_set import ResourceVersion
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
-from slotlock.infrastructure.stored_enums import from_stored
 
 PARTIAL_NAME_KEY = {"partialFilterExpression": {"nameKey": {"$exists": True}}}
 RESOURCE_INDEXES = indexes_of(
@@ -98,10 +101,10 @@ class ResourceRepository:
         keys, each = {name_key(name) for name in names}, {"$in": list(names)}
         query = {"$or": [{"_id": each}, {"nameKey": {"$in": list(keys)}}, {"formerNames": each}]}
         documents = await self._resources.find(query).to_list()
-        exact = {document["_id"]: _to_resource(document) for document in documents}
-        by_key = {document.get("nameKey"): _to_resource(document) for document in documents}
+        exact = {document["_id"]: to_resource(document) for document in documents}
+        by_key = {document.get("nameKey"): to_resource(document) for document in documents}
         former = {
-            name: _to_resource(document)
+            name: to_resource(document)
             for document in documents
             for name in document.get("formerNames", ())
         }
@@ -163,7 +166,7 @@ class ResourceRepository:
         """Return the next resources by name whose name contains a text, each with its key."""
         query = _list_query(text, kind, after_key or "")
         found = self._resources.find(query, sort=[("nameKey", 1)], limit=first + 1)
-        items = [(document["nameKey"], _to_resource(document)) async for document in found]
+        items = [(document["nameKey"], to_resource(document)) async for document in found]
         return Page.of(items, first)
 
     @limited
@@ -191,7 +194,7 @@ class ResourceRepository:
                 {"_id": resource.name}, change, session=session
             )
             if found is not None:
-                note = note_resource_change(_to_resource(found), resource, by, now)
+                note = note_resource_change(to_resource(found), resource, by, now)
                 await insert_notes(self._database, [note], session)
             return found is not None
 
@@ -216,7 +219,7 @@ class ResourceRepository:
             found = await self._resources.find_one_and_delete({"_id": name}, session=session)
             if found is None:
                 return False
-            before = _to_resource(found)
+            before = to_resource(found)
             found.pop("leader", None)
             others = {"formerNames": name}
             await self._resources.update_many(others, {"$pull": others}, session=session)
@@ -322,12 +325,6 @@ def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Documen
     if kind is not None:
         query["kind"] = kind.value if kind is not ResourceKind.OTHER else {"$in": ["other", None]}
     return query
-
-
-def _to_resource(document: Document) -> Resource:
-    kind = from_stored(document.get("kind", ResourceKind.OTHER), ResourceKind.OTHER)
-    leader = document.get("leader")
-    return Resource(document["_id"], kind, UserId(str(leader)) if leader else None)
 
 
 def _to_meetings(slot: Document) -> Sequence[Meeting]:

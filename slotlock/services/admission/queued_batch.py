@@ -37,6 +37,7 @@ from slotlock.services.commands.executor import run_with_lock
 from slotlock.services.commands.idempotency import to_record, to_replay
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey, record_id
+from slotlock.services.notifications.recipients import to_recipients
 
 MAX_QUEUED_BATCH_SIZE = 500
 # The process that accepted a request may have a clock ahead of this one. A campaign that opens
@@ -68,10 +69,6 @@ class _QueuedRequest:
     @property
     def overrides(self) -> bool:
         return self.command.request.as_organizer
-
-    @property
-    def is_on_behalf(self) -> bool:
-        return self.command.request.user_id != self.command.caller.user_id
 
 
 async def serve_batch(
@@ -219,18 +216,18 @@ def _known_result(
 def _mails_about(
     requests: Sequence[_QueuedRequest], outcomes: Sequence[object], now: datetime
 ) -> list[OutboxEntry]:
-    """Return the mails to users who waited for long. Who asked for others gets none."""
+    """Return the mails about users who waited for long."""
     mails = (
         ticket_mail(
             request.command.slot_id,
-            request.command.caller.user_id,
+            request.command.request.user_id,
             request.key.record_id,
             request.entry.requested_at,
             outcome,
             now,
+            request.command.caller.user_id,
         )
         for request, outcome in zip(requests, outcomes, strict=True)
-        if not request.is_on_behalf
     )
     return [mail for mail in mails if mail is not None]
 
@@ -251,7 +248,8 @@ async def _store_refusals(
     if refusals:  # outcomes that were stored meanwhile are not replaced
         await services.idempotency_records.save_all(refusals)
     if services.sends_mail:
-        await services.outbox.insert(_mails_about(requests, outcomes, now), now)
+        mails = await to_recipients(services, _mails_about(requests, outcomes, now))
+        await services.outbox.insert(mails, now)
     counts = Counter(
         type(outcome).__name__
         for request, outcome in zip(requests, outcomes, strict=True)

@@ -1,15 +1,9 @@
-"""Reports for organizers: campaign statistics, unplaced users and the audit log."""
+"""Reports for organizers about a campaign: its statistics, its readiness and unplaced users."""
 
 from datetime import datetime
 
-from slotlock.domain.audit.audit_log import AuditEntry, AuditFilter, AuditPosition
-from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.reports.campaign_readiness import (
-    CampaignReadiness,
-    check_slots,
-    needed_bookings,
-)
+from slotlock.domain.reports.campaign_readiness import CampaignReadiness, check_slots
 from slotlock.domain.reports.campaign_reports import (
     CampaignStatistics,
     Interval,
@@ -17,7 +11,6 @@ from slotlock.domain.reports.campaign_reports import (
     UnplacedUserPage,
     to_time_window,
 )
-from slotlock.domain.shared.pagination import Page
 from slotlock.domain.shared.value_object import value_object
 from slotlock.services.container import Services
 from slotlock.services.slots.editing import resource_rivals
@@ -38,11 +31,14 @@ class TimeSeriesOptions:
 
 async def campaign_statistics(
     services: Services, campaign_id: CampaignId, time_series: TimeSeriesOptions | None
-) -> CampaignStatistics | CampaignNotFound | TooManyPoints:
-    """Return the statistics of a campaign, with a time series if `time_series` is given."""
+) -> CampaignStatistics | TooManyPoints | None:
+    """Return the statistics of a campaign, with a time series if `time_series` is given.
+
+    None if there is no such campaign.
+    """
     campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
-        return CampaignNotFound(campaign_id)
+        return None
     now, window = services.now(), None
     if time_series is not None:
         opens_at = campaign.terms.opens_at
@@ -54,20 +50,11 @@ async def campaign_statistics(
     return await services.campaign_statistics.load(campaign, window, now)
 
 
-async def audit_log(
-    services: Services, audit_filter: AuditFilter, first: int, after: AuditPosition | None
-) -> Page[AuditEntry]:
-    """Return the next page of the audit log, newest entries first."""
-    return await services.audit_log.page(audit_filter, first, after, services.now())
-
-
-async def readiness(
-    services: Services, campaign_id: CampaignId
-) -> CampaignReadiness | CampaignNotFound:
-    """Return what stands in the way before a campaign is published."""
+async def readiness(services: Services, campaign_id: CampaignId) -> CampaignReadiness | None:
+    """Return what stands in the way before a campaign is published; None without a campaign."""
     campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
-        return CampaignNotFound(campaign_id)
+        return None
     slots = await services.campaigns.find_slots_to_copy(campaign_id, MAX_CHECKED_SLOTS)
     rivals, _ = await resource_rivals(services, slots)
     users, terms = services.eligible_users, campaign.terms
@@ -76,15 +63,18 @@ async def readiness(
         await users.find(terms, MAX_EXAMPLES, without_password=False),
         await users.find(terms, MAX_EXAMPLES, without_password=True),
         await users.find_uninvited(terms, MAX_EXAMPLES, services.now()),
-        needed_bookings(terms),
+        terms.max_bookings,
     )
 
 
 async def unplaced(
     services: Services, campaign_id: CampaignId, group: str | None, first: int, after: str | None
-) -> UnplacedUserPage | CampaignNotFound:
-    """Return the next eligible users without a booking in the campaign, by e-mail address."""
+) -> UnplacedUserPage | None:
+    """Return the next eligible users without a booking in the campaign, by e-mail address.
+
+    None if there is no such campaign.
+    """
     campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
-        return CampaignNotFound(campaign_id)
+        return None
     return await services.unplaced_users.page(campaign, group, first, after, services.now())

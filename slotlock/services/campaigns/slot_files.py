@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.audit.audit_notes import note_resource_creation
+from slotlock.domain.audit.audit_notes import note_resource_change
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import MAX_CAPACITY, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -184,7 +184,13 @@ async def _write(
         audit_notes=(
             *audit_notes(command, decided.updates),
             *creation_notes(plan.created, organizer_id),
-            *(note_resource_creation(each, organizer_id, now) for each in plan.new_resources),
+            *filter(
+                None,
+                (
+                    note_resource_change(None, each, organizer_id, now)
+                    for each in plan.new_resources
+                ),
+            ),
         ),
     )
     if not check_written(await services.slot_writer.commit(changes)):

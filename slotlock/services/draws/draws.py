@@ -5,6 +5,8 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import without_expired
@@ -59,11 +61,12 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
-from slotlock.services.draws.public_records import LONG_READ_S, finish_record
+from slotlock.services.draws.public_records import LONG_READ_S, finish_record, takes_part
 from slotlock.services.draws.wishes import copy_wishes
 
 CONTEXT_BATCH_SIZE = 2_000
 MAX_LISTED = 100
+By = TypeVar("By", bound=UserId | None)
 SERVER_SEED_BYTES = 16
 
 
@@ -175,16 +178,15 @@ async def close_wishes(
     services: Services, caller: Caller | None, campaign_id: CampaignId
 ) -> Draw | DrawRefusal:
     """Accept no more wishes. `store_basis` has to follow: a worker calls it."""
-    by = caller.user_id if caller else None
     # No wish that is saved from now on is reported as saved.
-    return await _change(services, campaign_id, by, lambda draw, now: close(draw, by, now))
+    return await _change(services, campaign_id, caller.user_id if caller else None, close)
 
 
 async def _change(
     services: Services,
     campaign_id: CampaignId,
-    by: UserId | None,
-    act: Callable[[Draw, datetime], Draw | DrawRefusal],
+    by: By,
+    act: Callable[[Draw, By, datetime], Draw | DrawRefusal],
     *,
     needs_places: bool = False,
 ) -> Draw | DrawRefusal:
@@ -197,7 +199,7 @@ async def _change(
         if before is None:
             return DrawNotFound(campaign_id)
         now = services.now()
-        after = act(before, now)
+        after = act(before, by, now)
         if not isinstance(after, Draw) or after == before:
             return after
         if needs_places and (refusal := await _find_lacking(services, before)):
@@ -337,24 +339,15 @@ async def run_draw(
 
     It is None if no source was announced: the server then reveals the one that it made.
     """
-    by = caller.user_id
-    return await _change(
-        services,
-        campaign_id,
-        by,
-        lambda draw, now: with_seed(draw, seed, by, now),
-        needs_places=True,
-    )
+    act = partial(with_seed, text=seed)
+    return await _change(services, campaign_id, caller.user_id, act, needs_places=True)
 
 
 async def publish_draw(
     services: Services, caller: Caller, campaign_id: CampaignId
 ) -> Draw | DrawRefusal:
     """Publish the result. `finish_publication` has to follow: a worker calls it."""
-    by = caller.user_id
-    return await _change(
-        services, campaign_id, by, lambda draw, now: publish(draw, by, now), needs_places=True
-    )
+    return await _change(services, campaign_id, caller.user_id, publish, needs_places=True)
 
 
 async def _find_lacking(services: Services, draw: Draw) -> DrawOutdated | DrawNotFound | None:
@@ -470,14 +463,14 @@ async def only_visible(
 ) -> Sequence[Draw]:
     """Return those of the draws of a campaign that the viewer may see.
 
-    Organizers, and users with an entry in it, see a draw also if its campaign is not published any
-    more, or deleted. Everybody else sees it with the campaign.
+    Organizers, and users with an entry in it and their guardians, see a draw also if its campaign
+    is not published any more, or deleted. Everybody else sees it with the campaign.
     """
     if not draws or await campaigns.find(services, draws[0].campaign_id, viewer):
         return draws
     if viewer is None or viewer.is_organizer:
         return draws if viewer else ()
-    return [each for each in draws if await services.draws.find_result(each, viewer.user_id)]
+    return [each for each in draws if await takes_part(services, each, viewer)]
 
 
 async def find_visible(services: Services, draw_id: DrawId, viewer: Caller | None) -> Draw | None:

@@ -13,6 +13,7 @@ from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.draw_records import DrawRecord, to_text
 from slotlock.infrastructure.request_deadline import allow_wait
+from slotlock.services.booking.permissions import with_dependents
 from slotlock.services.container import Services
 
 # Reading takes long for 20,000 users.
@@ -36,9 +37,18 @@ async def find_name(services: Services, draw: Draw, viewer: Caller | None) -> st
         return draw.root
     is_free = draw.settings.record_for is DrawRecordReaders.EVERYBODY
     if viewer is not None and not is_free:
-        own = viewer.is_organizer or await services.draws.find_result(draw, viewer.user_id)
-        is_free = bool(own)
+        is_free = viewer.is_organizer or await takes_part(services, draw, viewer)
     return draw.record_hash if is_free else draw.root
+
+
+async def takes_part(services: Services, draw: Draw, viewer: Caller) -> bool:
+    """Return whether the viewer or a dependent has an entry in a draw."""
+    if await services.draws.find_result(draw, viewer.user_id):
+        return True
+    for user_id in (await with_dependents(services, viewer)).acts_for:
+        if await services.draws.find_result(draw, user_id):
+            return True
+    return False
 
 
 async def store_result(

@@ -48,6 +48,7 @@ from slotlock.services.commands.idempotency import to_replay
 from slotlock.services.container import Services
 from slotlock.services.draws.public_records import store_result
 from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.notifications.recipients import to_recipients
 from slotlock.services.slot_command import SlotCommand
 
 # Slots that are written at the same time, and bookings in one write.
@@ -154,7 +155,7 @@ async def _insert_mails(services: Services, draw: Draw, entries: Mapping[str, St
     user_ids = [user_id for entry in entries.values() for user_id in entry.user_ids]
     for batch in chunked(user_ids, MAIL_BATCH_SIZE):
         mails = [draw_result_mail(draw.campaign_id, draw.id, each, now) for each in batch]
-        await services.outbox.insert(mails, now)
+        await services.outbox.insert(await to_recipients(services, mails), now)
 
 
 async def _open_campaign(services: Services, draw: Draw, by: UserId) -> None:

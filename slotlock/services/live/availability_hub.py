@@ -31,8 +31,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
-from slotlock.infrastructure.tasks import cancel_and_wait
-from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue, repeat_forever
+from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue, Hub
 from slotlock.services.live.latest_states import LatestStates
 
 log = logging.getLogger("slotlock.availability")
@@ -135,7 +134,7 @@ class _SlotSubscriptions:
             self._slices.add(self._begin_round)
 
 
-class AvailabilityHub:
+class AvailabilityHub(Hub):
     """The availability subscriptions of this process."""
 
     def __init__(self, slots: SlotRepository, now: Callable[[], datetime]) -> None:
@@ -151,20 +150,13 @@ class AvailabilityHub:
         # How often any slot might have changed, and how many of these times were compared.
         self._gap_count = self._compared_gap_count = 0
         self._found_outdated = asyncio.Event()
-        self._resync_task: asyncio.Task[None] | None = None
 
     def start(self, slot_events: SlotEventBus, change_feed: SharedChangeFeed) -> None:
         """Start to receive messages about subscribed slots, and to replace those that are lost."""
         self._slot_events = slot_events
         self._change_feed = change_feed
         change_feed.listen(self.on_changes, self.on_slots_unknown)
-        self._resync_task = asyncio.create_task(
-            repeat_forever(self._resync_soon, log, "could not resync availability from MongoDB")
-        )
-
-    async def stop(self) -> None:
-        """Stop to replace lost messages."""
-        await cancel_and_wait(self._resync_task)
+        self._repeat(self._resync_soon, log, "could not resync availability from MongoDB")
 
     @property
     def subscribed_slot_ids(self) -> set[SlotId]:

@@ -23,13 +23,13 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
-from slotlock.infrastructure.tasks import RefreshTimer, cancel_and_wait
+from slotlock.infrastructure.tasks import RefreshTimer
 from slotlock.services.live.booking_subscription import (
     BookingEventSubscription,
     UserRows,
     group_by_user,
 )
-from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, repeat_forever
+from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, Hub
 
 log = logging.getLogger("slotlock.booking_events")
 
@@ -41,7 +41,7 @@ LOOKBACK = timedelta(days=1)
 MAX_UNSEEN_EDITS = 50
 
 
-class BookingEventHub:
+class BookingEventHub(Hub):
     """The booking event subscriptions of this process."""
 
     def __init__(
@@ -63,20 +63,13 @@ class BookingEventHub:
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
         self._slot_events: SlotEventBus | None = None
         self._change_feed: SharedChangeFeed | None = None
-        self._task: asyncio.Task[None] | None = None
 
     def start(self, slot_events: SlotEventBus, change_feed: SharedChangeFeed) -> None:
         """Start to publish."""
         self._slot_events = slot_events
         self._change_feed = change_feed
         change_feed.listen(self._on_changes, self.on_slots_unknown)
-        self._task = asyncio.create_task(
-            repeat_forever(self._publish_soon, log, "could not read booking events from MongoDB")
-        )
-
-    async def stop(self) -> None:
-        """Stop publishing."""
-        await cancel_and_wait(self._task)
+        self._repeat(self._publish_soon, log, "could not read booking events from MongoDB")
 
     def notify(self, user_id: UserId, *booking_refs: BookingRef) -> None:
         """Read the bookings of a user again, and these ones even if they have ended."""

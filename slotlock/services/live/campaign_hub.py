@@ -16,8 +16,7 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
-from slotlock.infrastructure.tasks import cancel_and_wait
-from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue, repeat_forever
+from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue, Hub
 from slotlock.services.live.latest_states import LatestStates
 
 log = logging.getLogger("slotlock.campaigns")
@@ -58,7 +57,7 @@ class CampaignSubscription(LatestStates[CampaignId, CampaignUpdate]):
             self.put(campaign_id, CampaignUpdate(campaign_id))
 
 
-class CampaignHub:
+class CampaignHub(Hub):
     """The subscriptions to campaigns in this process."""
 
     def __init__(self, campaigns: CampaignRepository, now: Callable[[], datetime]) -> None:
@@ -75,19 +74,12 @@ class CampaignHub:
         self._has_gap = False
         self._changed = asyncio.Event()
         self._change_feed: SharedChangeFeed | None = None
-        self._task: asyncio.Task[None] | None = None
 
     def start(self, change_feed: SharedChangeFeed) -> None:
         """Start to publish."""
         self._change_feed = change_feed
         change_feed.listen(self._on_changes, self._on_gap)
-        self._task = asyncio.create_task(
-            repeat_forever(self._publish_next, log, "could not read campaigns")
-        )
-
-    async def stop(self) -> None:
-        """Stop publishing."""
-        await cancel_and_wait(self._task)
+        self._repeat(self._publish_next, log, "could not read campaigns")
 
     @asynccontextmanager
     async def subscribe(self, *, include_unpublished: bool) -> AsyncIterator[CampaignSubscription]:

@@ -15,9 +15,8 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
-from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.services.live.availability_hub import AvailabilityHub, AvailabilitySubscription
-from slotlock.services.live.fan_out import repeat_forever
+from slotlock.services.live.fan_out import Hub
 
 log = logging.getLogger("slotlock.availability")
 
@@ -40,7 +39,7 @@ class _CampaignSlots:
         self.loading = asyncio.Lock()
 
 
-class CampaignSlotsHub:
+class CampaignSlotsHub(Hub):
     """The subscriptions to campaigns in this process."""
 
     def __init__(
@@ -56,18 +55,11 @@ class CampaignSlotsHub:
         # The slots that may be new in a watched campaign; None for any.
         self._listed: set[SlotId] | None = set()
         self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def start(self, change_feed: SharedChangeFeed) -> None:
         """Start to add slots that appear."""
         change_feed.listen(self._on_changes, self._on_gap)
-        self._task = asyncio.create_task(
-            repeat_forever(self._add_listed, log, "could not read the slots of campaigns")
-        )
-
-    async def stop(self) -> None:
-        """Stop adding slots."""
-        await cancel_and_wait(self._task)
+        self._repeat(self._add_listed, log, "could not read the slots of campaigns")
 
     @asynccontextmanager
     async def subscribe(

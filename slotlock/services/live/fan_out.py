@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.tasks import cancel_and_wait
 
 # About half a millisecond of deliveries: a booking takes some thirty iterations of the event loop.
 BATCH_SIZE = 25
@@ -41,6 +42,22 @@ class FanOutQueue:
         finally:  # a callback that fails must not delay the others forever
             if self._callbacks and not self._is_scheduled:
                 self._schedule()
+
+
+class Hub:
+    """Passes on what happens, in a task of its own from its start on."""
+
+    _task: asyncio.Task[None] | None = None
+
+    def _repeat(
+        self, step: Callable[[], Awaitable[object]], log: logging.Logger, failure: str
+    ) -> None:
+        """Begin to repeat a step, as `repeat_forever` does."""
+        self._task = asyncio.create_task(repeat_forever(step, log, failure))
+
+    async def stop(self) -> None:
+        """End the task."""
+        await cancel_and_wait(self._task)
 
 
 async def repeat_forever(

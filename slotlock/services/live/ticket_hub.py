@@ -17,8 +17,8 @@ from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
-from slotlock.infrastructure.tasks import RefreshTimer, cancel_and_wait
-from slotlock.services.live.fan_out import repeat_forever
+from slotlock.infrastructure.tasks import RefreshTimer
+from slotlock.services.live.fan_out import Hub
 
 log = logging.getLogger("slotlock.tickets")
 
@@ -67,7 +67,7 @@ class TicketSubscription:
                     return
 
 
-class TicketHub:
+class TicketHub(Hub):
     """The ticket subscriptions of this process."""
 
     def __init__(self) -> None:
@@ -76,7 +76,6 @@ class TicketHub:
         self._resync_order: dict[TicketSubscription, None] = {}
         self._due: set[TicketSubscription] = set()
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
-        self._task: asyncio.Task[None] | None = None
 
     def start(
         self, slot_events: SlotEventBus, admission_queue: AdmissionQueue, load_tickets: LoadTickets
@@ -85,13 +84,7 @@ class TicketHub:
         self._slot_events = slot_events
         self._admission_queue = admission_queue
         self._load_tickets = load_tickets
-        self._task = asyncio.create_task(
-            repeat_forever(self._publish_soon, log, "could not read tickets")
-        )
-
-    async def stop(self) -> None:
-        """Stop publishing."""
-        await cancel_and_wait(self._task)
+        self._repeat(self._publish_soon, log, "could not read tickets")
 
     def on_queue_advanced(self, slot_id: SlotId, served_count: int) -> None:
         """Read the tickets of requests that may have left the queue of this slot."""

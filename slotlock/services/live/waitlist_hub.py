@@ -17,8 +17,7 @@ from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.mongo.slots.reads.waitlists import WaitlistQueries
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
-from slotlock.infrastructure.tasks import cancel_and_wait
-from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, repeat_forever
+from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, Hub
 
 log = logging.getLogger("slotlock.waitlist_positions")
 
@@ -70,7 +69,7 @@ class WaitlistSubscription:
             self._updated.clear()
 
 
-class WaitlistHub:
+class WaitlistHub(Hub):
     """The waiting list subscriptions of this process."""
 
     def __init__(self, waitlists: WaitlistQueries, now: Callable[[], datetime]) -> None:
@@ -81,19 +80,12 @@ class WaitlistHub:
         self._changed_users: set[UserId] = set()
         self._changed = asyncio.Event()
         self._change_feed: SharedChangeFeed | None = None
-        self._task: asyncio.Task[None] | None = None
 
     def start(self, change_feed: SharedChangeFeed) -> None:
         """Start to publish."""
         self._change_feed = change_feed
         change_feed.listen(self._on_changes, self.on_slots_unknown)
-        self._task = asyncio.create_task(
-            repeat_forever(self._read_changed, log, "could not read waiting lists from MongoDB")
-        )
-
-    async def stop(self) -> None:
-        """Stop publishing."""
-        await cancel_and_wait(self._task)
+        self._repeat(self._read_changed, log, "could not read waiting lists from MongoDB")
 
     @contextlib.asynccontextmanager
     async def subscribe(self, user_id: UserId) -> AsyncIterator[WaitlistSubscription]:

@@ -1,5 +1,7 @@
 """Use cases of announcements: count who would get one, and send it."""
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
@@ -22,7 +24,7 @@ from slotlock.domain.notifications.announcements import (
     validate_announcement,
 )
 from slotlock.domain.shared.text import normalize_line
-from slotlock.domain.users.user import Caller, MailTopic, UserId
+from slotlock.domain.users.user import Caller, MailTopic, User, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
@@ -33,21 +35,32 @@ BATCH_SIZE = 1000
 INTERRUPTED_AFTER = timedelta(minutes=1)
 
 
-async def find_recipients(services: Services, audience: Audience) -> list[UserId]:
-    """Return the users of an audience who can get a mail, and want it."""
+async def find_recipients(
+    services: Services, audience: Audience
+) -> Mapping[UserId, Sequence[UserId]]:
+    """Return the users of an audience who can get a mail, and want it.
+
+    These are also guardians of users of the audience, with the ids of those users.
+    """
     if audience.unplaced:
         user_ids = await _find_unplaced(services, audience.campaign_id)
     else:
         user_ids = await services.announcements.find_users(audience, services.now())
-    recipients: list[UserId] = []
+    recipients: dict[UserId, Sequence[UserId]] = {}
+    dependents: defaultdict[UserId, list[UserId]] = defaultdict(list)
     for batch in chunked(user_ids, BATCH_SIZE):
-        users = await services.users.find_many(batch)
-        recipients += [
-            user.id
-            for user in users.values()
-            if user.email and not user.erased and user.wants(MailTopic.ANNOUNCEMENTS)
-        ]
+        for user in (await services.users.find_many(batch)).values():
+            recipients |= {user.id: ()} if _gets_announcements(user) else {}
+            for guardian_id in user.guardians:
+                dependents[guardian_id].append(user.id)
+    for batch in chunked(sorted(dependents.keys() - recipients.keys()), BATCH_SIZE):
+        for user in (await services.users.find_many(batch)).values():
+            recipients |= {user.id: dependents[user.id]} if _gets_announcements(user) else {}
     return recipients
+
+
+def _gets_announcements(user: User) -> bool:
+    return bool(user.email) and not user.erased and user.wants(MailTopic.ANNOUNCEMENTS)
 
 
 async def _find_unplaced(services: Services, campaign_id: CampaignId | None) -> list[UserId]:
@@ -120,8 +133,8 @@ async def finish_interrupted(services: Services) -> None:
 async def _insert_mails(services: Services, announcement: Announcement) -> AnnouncementSent:
     recipients = await find_recipients(services, announcement.audience)
     now = services.now()
-    for batch in chunked(recipients, BATCH_SIZE):
-        mails = [announcement_mail(announcement, each, now) for each in batch]
+    for batch in chunked(list(recipients.items()), BATCH_SIZE):
+        mails = [announcement_mail(announcement, *each, now) for each in batch]
         await services.outbox.insert(mails, now)
     count = len(recipients)
     note = AuditNote(

@@ -32,11 +32,12 @@ from slotlock.domain.reports.calendar_events import (
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.schedule_texts import format_schedule, format_time
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mail.mail_message import CalendarInvitation
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
+from slotlock.services.notifications.recipients import names_of, to_guardian
 from slotlock.services.slots.calendars import with_descriptions
 
 # What calendars do with the events of a mail, in this order.
@@ -57,19 +58,28 @@ class BookingPart:
 
 @value_object
 class UserPlace(Place):
-    """A place, the one that its user has in the slot instead, and whether the user waits there."""
+    """A place, the one that its user has in the slot instead, and whether the user waits there.
 
+    `reader_id` is who reads of it: the user, or a guardian.
+    """
+
+    reader_id: UserId
     other: Booking | None = None
     is_waiting: bool = False
 
 
 async def load_booking_parts(
-    services: Services, entries: Sequence[OutboxEntry], language: str, board_url: str
+    services: Services,
+    entries: Sequence[OutboxEntry],
+    language: str,
+    board_url: str,
+    dependents: Mapping[UserId, User],
 ) -> list[BookingPart] | str:
     """Return the parts about the bookings of these entries, as they are now, or why there are none.
 
     Entries that are overtaken have no part, nor do slots that are over, deleted or hidden. The note
-    of a campaign stands in one part, which is about a place that the user keeps.
+    of a campaign stands in one part, which is about a place that the user keeps. All entries have
+    one reader: the user of the bookings, or a guardian of these dependents.
     """
     is_repeated = entries[0].attempts > 1
     entries = sorted(entries, key=lambda each: each.at)
@@ -79,13 +89,15 @@ async def load_booking_parts(
         moved_to = place.booking.moved_to if place else None
         if place is None or (moved_to and moved_to.booking_id in places):
             continue
-        moves = await _load_moves(services, place, places, {entry.id for entry in entries})
+        moves = await _load_moves(services, place, places, {entry.change_id for entry in entries})
         ids = {each.booking.id for each in moves}
         of_booking = [entry for entry in entries if entry.booking_id in ids]
         if is_repeated and await _is_edited_again(services, of_booking):
             reason = OVERTAKEN
             continue
-        part = await _load_part(services, of_booking, moves, language, board_url)
+        dependent = dependents.get(place.booking.user_id)
+        child = names_of([dependent] if dependent else [])
+        part = await _load_part(services, of_booking, moves, language, board_url, child)
         if isinstance(part, BookingPart):
             # The place that replaced an ended one has its calendars, too.
             before = parts.get(part.booking_id)
@@ -107,13 +119,17 @@ async def _load_places(
 ) -> dict[BookingId, UserPlace | None]:
     """Return the bookings that these entries are about, by the time of their first entries."""
     refs = {
-        entry.booking_id: (BookingRef(entry.slot_id, entry.booking_id), entry.user_id)
+        entry.booking_id: (
+            BookingRef(entry.slot_id, entry.booking_id),
+            entry.about_id,
+            entry.user_id,
+        )
         for entry in entries
-        if entry.booking_id and entry.slot_id and entry.user_id
+        if entry.booking_id and entry.slot_id and entry.about_id and entry.user_id
     }
     return {
-        booking_id: await _find_place(services, ref, user_id)
-        for booking_id, (ref, user_id) in refs.items()
+        booking_id: await _find_place(services, ref, user_id, reader_id)
+        for booking_id, (ref, user_id, reader_id) in refs.items()
     }
 
 
@@ -132,7 +148,7 @@ async def _load_moves(
         if not is_news(moves[0], ids) and not await _is_waiting(services, moves[0]):
             break
         before = places.get(ref.booking_id) or await _find_place(
-            services, ref, place.booking.user_id
+            services, ref, place.booking.user_id, place.reader_id
         )
         if before is None:
             break
@@ -140,9 +156,11 @@ async def _load_moves(
     return moves
 
 
-async def _is_waiting(services: Services, place: Place) -> bool:
+async def _is_waiting(services: Services, place: UserPlace) -> bool:
     """Return whether the first mail about a booking has not left, such as after a refusal."""
     mail = first_mail(place.booking)
+    if mail and place.reader_id != place.booking.user_id:
+        mail = to_guardian(mail, place.reader_id)
     entry = await services.outbox.find(mail.id) if mail else None
     return entry is not None and entry.state is not OutboxState.SENT
 
@@ -153,9 +171,10 @@ async def _load_part(
     moves: Sequence[UserPlace],
     language: str,
     board_url: str,
+    child: str,
 ) -> BookingPart | str:
     """Return what these entries say about a booking, or why they say nothing."""
-    now, is_hidden = services.now(), moves[-1].slot.is_hidden
+    now, is_hidden, reader_id = services.now(), moves[-1].slot.is_hidden, moves[-1].reader_id
     news = current_news(entries, moves)
     if moves[-1].slot.end <= now or (is_hidden and not (news and news.kind == CANCELLED.name)):
         return OVER
@@ -172,8 +191,11 @@ async def _load_part(
     slot, booking = news.about.slot, news.about.booking
     values: dict[str, object] = {
         **await slot_values(services, slot, language, board_url, slot.meeting_url_for(booking)),
-        "by": await _find_name(services, news.by, booking) if news.by != booking.user_id else None,
-        "by_user": news.by == booking.user_id,
+        "child": child,
+        "by": await _find_name(services, news.by, reader_id)
+        if news.by not in (booking.user_id, reader_id)
+        else None,
+        "by_user": news.by == reader_id,
         "slot_cancelled": news.is_for_all,
         "cancel_reason": slot.cancellation.reason if slot.cancellation else None,
         "has_others": slot.terms is not None,
@@ -181,20 +203,22 @@ async def _load_part(
     if booking.held_until is not None:
         values["deadline"] = format_time(booking.held_until, slot.time_zone, language)
     if news.kind == EDITED.name:
-        old = await _find_old_values(services, news.about, entries, language)
+        old = await _find_old_values(services, news.about, reader_id, entries, language)
         if old is None:
             return OVERTAKEN
         values |= old
     elif news.before is not None:
         values |= old_values(news.before.slot, language)
-    events = await _changed_events(services, news, {entry.id for entry in entries}, now)
+    ids = {entry.change_id for entry in entries}
+    events = await _changed_events(services, news, reader_id, ids, now)
     if events:
         events = await with_descriptions(services, events, board_url, language)
+        events = [event.named_for(child) for event in events]
     return BookingPart(booking.id, news.kind, values, tuple(events))
 
 
 async def _changed_events(
-    services: Services, news: BookingNews, ids: set[str], now: datetime
+    services: Services, news: BookingNews, reader_id: UserId, ids: set[str], now: datetime
 ) -> Sequence[CalendarEvent]:
     """Return the events that calendars add, and those that they remove."""
     events: list[CalendarEvent] = []
@@ -202,13 +226,17 @@ async def _changed_events(
         slot, booking = place.slot, place.booking
         events += events_of_booking(slot, booking, now)
         if not is_news(place, ids):
-            known = await _find_known_slot(services, place, ids)
+            known = await _find_known_slot(services, place, reader_id, ids)
             events += removed_events(known, slot, booking, now)
     return events
 
 
 async def _find_old_values(
-    services: Services, place: Place, entries: Sequence[OutboxEntry], language: str
+    services: Services,
+    place: Place,
+    reader_id: UserId,
+    entries: Sequence[OutboxEntry],
+    language: str,
 ) -> dict[str, object] | None:
     """Return what a mail about edits shows of the slot before; None if they were undone.
 
@@ -216,7 +244,7 @@ async def _find_old_values(
     """
     slot, booking = place.slot, place.booking
     own = [entry for entry in entries if entry.booking_id == booking.id]
-    known = await _find_known_slot(services, place, {entry.id for entry in own})
+    known = await _find_known_slot(services, place, reader_id, {each.change_id for each in own})
     for before in (_slot_before(slot, own), known):
         old, new = (
             old_values(each, language, each.meeting_url_for(booking)) for each in (before, slot)
@@ -226,17 +254,19 @@ async def _find_old_values(
     return None
 
 
-async def _find_known_slot(services: Services, place: Place, ids: set[str]) -> Slot:
-    """Return the slot of a booking as its user knows it.
+async def _find_known_slot(
+    services: Services, place: Place, reader_id: UserId, ids: set[str]
+) -> Slot:
+    """Return the slot of a booking as the reader of its mails knows it.
 
     That is before the edits of these entries, and of others whose mails did not leave.
     """
     edits, booking = [], place.booking
-    of_user = OutboxFilter(user_id=booking.user_id, kind=EDITED.name)
-    for entry in (await services.outbox.page(of_user, MAX_RETRIED)).items:
+    of_reader = OutboxFilter(user_id=reader_id, kind=EDITED.name)
+    for entry in (await services.outbox.page(of_reader, MAX_RETRIED)).items:
         if entry.booking_id != booking.id:
             continue
-        if entry.state is OutboxState.SENT and entry.id not in ids:
+        if entry.state is OutboxState.SENT and entry.change_id not in ids:
             break
         edits.append(entry)
     return _slot_before(place.slot, edits[::-1])
@@ -270,7 +300,9 @@ async def load_slot_values(
     return {**await slot_values(services, state.slot, language, board_url), "note": ""}
 
 
-async def _find_place(services: Services, ref: BookingRef, user_id: UserId) -> UserPlace | None:
+async def _find_place(
+    services: Services, ref: BookingRef, user_id: UserId, reader_id: UserId
+) -> UserPlace | None:
     """Return a booking with its slot; a waitlist entry that ended counts as one."""
     now = services.now()
     loaded = await services.slots.find(SlotQuery(ref.slot_id, now, [user_id], [ref.booking_id]))
@@ -288,15 +320,15 @@ async def _find_place(services: Services, ref: BookingRef, user_id: UserId) -> U
         return None
     other = None if booking.status.is_live else state.booking_of(booking.user_id)
     is_waiting = state.waitlist_entry_of(booking.user_id) is not None
-    return UserPlace(state.slot, booking, other, is_waiting)
+    return UserPlace(state.slot, booking, reader_id, other, is_waiting)
 
 
-async def _find_name(services: Services, by: UserId | None, booking: Booking) -> str | None:
+async def _find_name(services: Services, by: UserId | None, reader_id: UserId) -> str | None:
     """Return the name of who changed a booking. Strangers read no names but of organizers."""
     user = await services.users.find_soon(by) if by else None
     if user is None or user.role.is_organizer:
         return user.name if user else None
-    reader = await services.users.find_soon(booking.user_id)
+    reader = await services.users.find_soon(reader_id)
     return user.name if reader and reader.has_known_name else None
 
 

@@ -1,7 +1,7 @@
 """Sends the mails of the outbox: decides who gets one and in which language, and builds it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -41,6 +41,11 @@ from slotlock.services.notifications.booking_mails import (
     load_slot_values,
 )
 from slotlock.services.notifications.other_mails import LOADERS, MailContext
+from slotlock.services.notifications.recipients import (
+    find_dependents,
+    names_of,
+    without_former,
+)
 
 MAX_RATE_PAUSE_S = 1.0
 
@@ -93,6 +98,16 @@ async def open_mailer(
         await server.close()
 
 
+@value_object
+class _Reader:
+    """Who reads a mail, in which language, and the dependents whom it may be about."""
+
+    user: User | None
+    address: str
+    language: str
+    dependents: Mapping[UserId, User]
+
+
 class Mailer:
     """Sends entries of the channel MAIL."""
 
@@ -109,7 +124,10 @@ class Mailer:
         """Send entries as one mail. Raises: PyMongoError."""
         if entries[0].kind == TEAM_INVITATION.name:
             return await self._deliver_team_invitation(entries[0])
-        return await self._deliver(entries)
+        dependents = await find_dependents(self._services, entries)
+        if not (left := without_former(entries, dependents)):
+            return Delivery(OutboxState.SUPPRESSED, "the user is no longer a guardian")
+        return await self._deliver(left, dependents)
 
     async def _deliver_team_invitation(self, entry: OutboxEntry) -> Delivery:
         """Send an invitation to the account of the address, if it is known to be its user's.
@@ -119,10 +137,12 @@ class Mailer:
         found = await self._services.users.find_with_password_hash(entry.data["to"])
         if found is None or not found[0].has_known_name:
             return Delivery(OutboxState.SUPPRESSED, "no account has verified the address")
-        delivery = await self._deliver([replace(entry, user_id=found[0].id)])
+        delivery = await self._deliver([replace(entry, user_id=found[0].id)], {})
         return replace(delivery, recipient=None)
 
-    async def _deliver(self, entries: Sequence[OutboxEntry]) -> Delivery:
+    async def _deliver(
+        self, entries: Sequence[OutboxEntry], dependents: Mapping[UserId, User]
+    ) -> Delivery:
         lead, site = entries[0], await self._services.site.load()
         user = await self._services.users.find_soon(lead.user_id) if lead.user_id else None
         if lead.user_id and (user is None or user.erased):
@@ -142,7 +162,8 @@ class Mailer:
                 wait = until - self._services.now()
                 return Delivery(OutboxState.QUEUED, "quiet hours", retry_after=wait, is_outage=True)
         language = await self._language(lead, user, site)
-        content, invitations = await self._render(entries, user, address, language, site)
+        reader = _Reader(user, address, language, dependents)
+        content, invitations = await self._render(entries, reader, site)
         if isinstance(content, str):
             return Delivery(OutboxState.SUPPRESSED, content)
         recipient = (_name_in_mail(user, address), address)
@@ -206,15 +227,10 @@ class Mailer:
         return {"List-Unsubscribe": f"<{url}>", "List-Unsubscribe-Post": one_click}
 
     async def _render(
-        self,
-        entries: Sequence[OutboxEntry],
-        user: User | None,
-        address: str,
-        language: str,
-        site: SiteValues,
+        self, entries: Sequence[OutboxEntry], reader: "_Reader", site: SiteValues
     ) -> tuple[MailText | str, Sequence[CalendarInvitation]]:
         """Return a mail and its calendars, or why there is none any more."""
-        lead = entries[0]
+        lead, user, address, language = entries[0], reader.user, reader.address, reader.language
         shared = {
             "name": _name_in_mail(user, address),
             "site_name": site.name,
@@ -223,22 +239,13 @@ class Mailer:
             "board_url": self._site.board_url,
             "unsubscribe_url": self._unsubscribe_url(lead),
         }
-        if user is not None and lead.kind in LOADERS:
-            context = MailContext(user, language, self._site.board_url, site.time_zone)
-            loaded = await LOADERS[lead.kind](self._services, lead, context)
-            return render(language, [(lead.kind, loaded)], **shared) if loaded else OVER, ()
         if lead.kind not in BOOKING_KIND_NAMES or user is None:
-            values: dict[str, object] = {"address": address, **lead.data}
-            if lead.slot_id is not None and user is not None:
-                board_url = self._site.board_url
-                slot = await load_slot_values(
-                    self._services, lead.slot_id, user.id, language, board_url
-                )
-                if isinstance(slot, str):
-                    return slot, ()
-                values |= slot
-            return render(language, [(lead.kind, values)], **shared), ()
-        parts = await load_booking_parts(self._services, entries, language, self._site.board_url)
+            loaded = [await self._load_values(entry, reader, site) for entry in entries]
+            found = [(lead.kind, values) for values in loaded if not isinstance(values, str)]
+            return render(language, found, **shared) if found else str(loaded[0]), ()
+        parts = await load_booking_parts(
+            self._services, entries, language, self._site.board_url, reader.dependents
+        )
         if isinstance(parts, str):
             return parts, ()
         texts = [(part.kind, part.values) for part in parts]
@@ -247,6 +254,24 @@ class Mailer:
             now, attendee = self._services.now(), (_name_in_mail(user, address), address)
             invitations = await invitations_of(parts, organizer, attendee, now)
             return render(language, texts, **shared), invitations
+
+    async def _load_values(
+        self, entry: OutboxEntry, reader: "_Reader", site: SiteValues
+    ) -> Mapping[str, object] | str:
+        """Return what a mail says that is about no booking, or why it says nothing any more."""
+        services, board_url, language = self._services, self._site.board_url, reader.language
+        children = [reader.dependents[id_] for id_ in entry.dependents if id_ in reader.dependents]
+        values: dict[str, object] = {"child": names_of(children)}
+        user = children[0] if entry.dependent_id else reader.user
+        if user is not None and entry.kind in LOADERS:
+            context = MailContext(user, language, board_url, site.time_zone)
+            loaded = await LOADERS[entry.kind](services, entry, context)
+            return {**values, **loaded} if loaded else OVER
+        values |= {"address": reader.address, **entry.data}
+        if entry.slot_id is not None and user is not None:
+            slot = await load_slot_values(services, entry.slot_id, user.id, language, board_url)
+            return slot if isinstance(slot, str) else {**values, **slot}
+        return values
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

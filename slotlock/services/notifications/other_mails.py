@@ -19,6 +19,7 @@ from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
+from slotlock.services.notifications.recipients import names_of
 
 
 @value_object
@@ -42,11 +43,19 @@ async def load_opening(
     campaign = await services.campaigns.find(CampaignId(entry.data["campaign"]))
     if campaign is None or campaign.terms.opens_at.isoformat() != entry.data["opens_at"]:
         return None
-    terms, user = campaign.terms, context.user
-    if not terms.published or user.banned or not terms.is_eligible(user.groups):
+    terms, user, children = campaign.terms, context.user, list[User]()
+    if not terms.published or user.banned:
         return None
+    if not terms.is_eligible(user.groups):
+        dependents = await services.users.find_dependents([user.id])
+        children = [
+            each for each in dependents if not each.banned and terms.is_eligible(each.groups)
+        ]
+        if not children:
+            return None
     when = format_time(terms.opens_at, context.time_zone, context.language)
     return {
+        "child": names_of(children),
         "title": campaign.name,
         "when": f"{when}{zone_text(context.time_zone, context.language)}",
         "url": f"{context.board_url}#/campaign/campaign_{campaign.id}" if context.board_url else "",

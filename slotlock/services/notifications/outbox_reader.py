@@ -36,6 +36,7 @@ from slotlock.infrastructure.redis.locks.lock_leases import LockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.tasks import FailingItems, cancel_and_wait, wait_for_event
 from slotlock.services.container import Services
+from slotlock.services.notifications.recipients import to_recipients
 
 log = logging.getLogger("slotlock.outbox")
 
@@ -194,7 +195,8 @@ class OutboxReader:
     async def _insert(self, entries: Iterable[OutboxEntry]) -> None:
         new = [entry for entry in entries if entry.id not in self._inserted]
         for batch in chunked(new, INSERT_BATCH_SIZE):
-            await self._services.outbox.insert(batch, self._services.now())
+            mails = await to_recipients(self._services, batch)
+            await self._services.outbox.insert(mails, self._services.now())
             self._inserted.update((entry.id, entry.at) for entry in batch)
 
     async def _produce(

@@ -30,6 +30,7 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.services.container import Services
 from slotlock.services.notifications.announcements import finish_interrupted
+from slotlock.services.notifications.recipients import to_recipients
 
 log = logging.getLogger("slotlock.outbox")
 
@@ -117,7 +118,7 @@ class MailSchedule:
                     for booking in state.bookings
                     if (since := has_place_since(booking)) and since <= at
                 ]
-                await self._insert(reminded)
+                await self._insert(await to_recipients(self._services, reminded))
 
     async def _insert_opening_mails(self, due: Meeting) -> None:
         for terms in await self._queries.find_openings(self._planned(due), due.end):

@@ -64,20 +64,29 @@ async def with_descriptions(
 async def user_calendar(services: Services, user: User, board_url: str) -> Sequence[CalendarEvent]:
     """Return a user's bookings since last year and their recent cancellations.
 
-    If there are too many meetings, the feed leaves out the slots that start first.
+    Those of dependents are named for them. If there are too many meetings, the feed leaves out the
+    slots that start first.
     """
-    now, user_id, found = services.now(), user.id, _EventCollector()
-    find_by_user = services.calendar_slots.find_by_user
-    async for slot in _iterate_slots(
-        lambda after: find_by_user(user_id, now - HISTORY_SHOWN, now, after), found
-    ):
-        found.add(events_of_user(slot, user_id, now))
-    # Live bookings first: a booking that is cancelled meanwhile is found twice.
-    async for booking, slot in _recently_ended(services, user_id):
-        found.add(events_of_booking(slot.slot, booking, now))
+    found = _EventCollector()
+    await _collect_bookings(services, user.id, "", found)
+    for dependent in await services.users.find_dependents([user.id]):
+        await _collect_bookings(services, dependent.id, dependent.given_name, found)
     site = await services.site.load()
     events, language = found.sorted_events(), language_of(user.locale, site.locale)
     return await with_descriptions(services, events, board_url, language)
+
+
+async def _collect_bookings(
+    services: Services, user_id: UserId, child: str, found: "_EventCollector"
+) -> None:
+    now, find_by_user = services.now(), services.calendar_slots.find_by_user
+    async for slot in _iterate_slots(
+        lambda after: find_by_user(user_id, now - HISTORY_SHOWN, now, after), found
+    ):
+        found.add(event.named_for(child) for event in events_of_user(slot, user_id, now))
+    # Live bookings first: a booking that is cancelled meanwhile is found twice.
+    async for booking, slot in _recently_ended(services, user_id):
+        found.add(event.named_for(child) for event in events_of_booking(slot.slot, booking, now))
 
 
 async def booking_calendar(

@@ -14,7 +14,7 @@ from slotlock.domain.schedule.holidays import (
     UpdateHolidayListOutcome,
     build_list,
 )
-from slotlock.domain.shared.pagination import MAX_COUNT, Page, exact_count
+from slotlock.domain.shared.pagination import MAX_COUNT, exact_count
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import UserId
@@ -73,18 +73,6 @@ async def delete(
     """Delete a list. Slots that were created with it stay as they are."""
     deleted = await services.holiday_lists.delete(list_id, organizer_id, services.now())
     return HolidayListDeleted(list_id) if deleted else HolidayListNotFound()
-
-
-async def find(services: Services, list_id: HolidayListId) -> HolidayList | None:
-    """Return a list, if it exists."""
-    return await services.holiday_lists.find(list_id)
-
-
-async def list_all(
-    services: Services, first: int, after_key: str | None
-) -> Page[tuple[str, HolidayList]]:
-    """Return the next lists by name, each with its position."""
-    return await services.holiday_lists.page(first, after_key)
 
 
 async def count(services: Services) -> int | None:

@@ -65,6 +65,9 @@ def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False)
         "unchanged": unchanged,
         "claimed": 0,
         "vouchedFor": 0,
+        "linksAdded": 0,
+        "linksRemoved": 0,
+        "leadersChanged": 0,
         "selfRegistered": [],
         "ignoredColumns": [],
         "leavers": [],
@@ -111,6 +114,7 @@ async def test_a_dry_run_shows_how_the_file_was_read_and_which_lines_are_odd(
     assert len(preview["first"]) == 5
     assert preview["first"][0] == {
         "email": f"aenne0@{email_domain}", "name": "Änne Müller", "groups": [f"8a {group}"],
+        "guardians": [],
     }  # fmt: skip
     named = [(each["name"].split()[0], each["count"]) for each in preview["groups"]]
     assert named == [("8a", 1), ("9a", 2), ("10a", 1), ("11a", 1), ("12a", 1), ("13a", 1)]
@@ -119,6 +123,27 @@ async def test_a_dry_run_shows_how_the_file_was_read_and_which_lines_are_odd(
         {"code": "SHORT_NAME", "lines": [8], "count": 1},
         {"code": "ODD_ADDRESS", "lines": [9], "count": 1},
     ]
+
+
+async def test_addresses_of_parents_are_those_of_guardians_if_the_request_says_so(
+    organizer: BookingClient, email_domain: str
+) -> None:
+    parent = f"pam@{email_domain}"
+    body = f"name,email\nMia,{parent}\nBen,{parent}\n".encode()
+    refused = (await post_user_file(organizer, body)).json()
+    assert [(each["code"], each["column"]) for each in refused["problems"]] == [
+        ("SAME_USER", "email")
+    ]
+    query = "?addressesOf=guardians"
+    report = await import_users(organizer, body, f"{query}&dryRun=true")
+    assert (report["created"], report["linksAdded"], report["linksRemoved"]) == (3, 2, 0)
+    assert report["preview"]["first"][0] == {
+        "email": None, "name": "Mia", "groups": [], "guardians": [parent],
+    }  # fmt: skip
+    assert (await import_users(organizer, body, query))["created"] == 3
+    assert await import_users(organizer, body, query) == counts(0, 0, 2)
+    (invited,) = [each for each in await create_invitations(organizer) if email_domain in str(each)]
+    assert (invited["email"], invited["username"]) == (parent, "")
 
 
 async def test_a_file_with_invalid_lines_gets_each_problem_once_and_imports_nothing(

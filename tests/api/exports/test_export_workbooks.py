@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slotlock.api.exports import workbook
+from slotlock.api.exports.export_builder import ExportJob
 from slotlock.api.exports.workbook import MAX_SHEET_NAME_LENGTH, RosterWorkbook, SheetNames
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
@@ -82,6 +83,7 @@ async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cel
 
 
 # Parts of texts that a reader of workbooks could take for escapes or markup.
+JOB = ExportJob("campaign", "", "xlsx", datetime(2030, 1, 1, tzinfo=UTC))
 PARTS = ["_", "x", "_x0041_", "_x00e9", "0042_", "_x005F_", "_X0041_", "_xD800_", "<r>", "</r>",
          "<t>&amp;", "=1+1", "é", " "]  # fmt: skip
 
@@ -97,7 +99,7 @@ def unescape(cell: str) -> str:
 def test_every_text_is_read_back_exactly(texts: list[str]) -> None:
     target = BytesIO()
     with TemporaryDirectory() as folder:
-        workbook = RosterWorkbook(target, folder, sheet_per_slot=True)
+        workbook = RosterWorkbook(target, folder, JOB, sheet_per_slot=True)
         workbook.add(roster_of(texts[0], texts))
         workbook.close()
     *_, sheet = load_workbook_bytes(target.getvalue())
@@ -110,7 +112,7 @@ def test_a_full_sheet_continues_in_another_one(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(workbook, "MAX_ROWS", 4)
     target, names = BytesIO(), [f"user {number}" for number in range(7)]
     with TemporaryDirectory() as folder:
-        file = RosterWorkbook(target, folder, sheet_per_slot=False)
+        file = RosterWorkbook(target, folder, JOB, sheet_per_slot=False)
         file.add(roster_of("Yoga", names))
         file.close()
     sheets = [each for each in load_workbook_bytes(target.getvalue()) if "Book" in each.title]

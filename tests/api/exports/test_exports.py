@@ -97,8 +97,8 @@ async def test_the_meetings_of_a_course_are_columns_with_what_is_recorded(
     assert sheet == [titles, [None, "CHECKED_IN", None], [None] * 3]
     pdf = PdfReader(BytesIO(await download_export(organizer, f"slots/{slot_id}.pdf")))
     (page,) = [page.extract_text() for page in pdf.pages]
-    heads = [format_short_time(datetime.fromisoformat(column), "en") for column in columns]
-    assert all(head in page for head in heads)
+    times = [format_short_time(datetime.fromisoformat(column), "en") for column in columns]
+    assert all(time in page for time in times)
     assert "Signature" not in page
 
 

@@ -161,8 +161,9 @@ async def test_a_campaign_for_everybody_has_a_sheet_for_each_group_of_its_users(
 
 def test_what_has_no_sheet_of_its_own_is_on_the_last_one() -> None:
     target = BytesIO()
+    job = ExportJob("campaign", "", "xlsx", utc_now(), grouping=ExportGrouping.GROUP)
     with TemporaryDirectory() as folder:
-        book = GroupedWorkbook(target, folder, None, ExportGrouping.GROUP, max_sheets=3)
+        book = GroupedWorkbook(target, folder, job, max_sheets=3)
         book.add(roster_of("Chess", ["Ada"]))
         names = {"a": ("10a",), "b": ("9b",), "c": ("11c", "9b"), "d": ()}
         users = {UserId(each): RosterUser(each, each, groups) for each, groups in names.items()}

@@ -161,6 +161,11 @@ async def test_the_week_stays_after_giving_back_and_leads_on(board: Board) -> No
     assert await days.inner_text() == printed
     await page.get_by_role("link", name="See courses").click()
     await page.get_by_role("heading", name="What you can book").wait_for()
+    await student.book_slot(later.slot_id)
+    await page.goto(f"/board#/slot/{later.slot_id}")
+    await page.get_by_role("button", name="Give back: Go").click()
+    await page.get_by_role("group").get_by_role("button", name="Give back").click()
+    await page.locator(".notice", has_text="You gave Go back.").wait_for()
 
 
 async def test_a_link_to_nothing_leads_on_and_a_slow_start_is_no_lost_connection(

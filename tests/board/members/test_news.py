@@ -20,7 +20,7 @@ new MutationObserver(() => {
 # Pages without a window are visible always.
 HIDE = "Object.defineProperty(document, 'hidden', { get: () => !globalThis.isSeen });"
 SEE = "globalThis.isSeen = {}; document.dispatchEvent(new Event('visibilitychange'))"
-REASON = "Ms Wren has the flu <b>"
+REASON = "Ms Wren has the flu <b>."
 CANCEL = """mutation($slot: ID!, $reason: String) {
   cancelSlot(slotId: $slot, reason: $reason) { __typename }
 }"""
@@ -95,7 +95,7 @@ async def test_a_cancellation_says_why_and_what_is_free_and_its_row_stays(board:
     off = f"Chess does not take place: {REASON}"
     for page in (week, listed):
         await shown(page, off).wait_for()
-        said = f"{off}. 1 course still has places."
+        said = f"{off} 1 course still has places."
         await expect(page.locator("#status")).to_have_text(said)
         assert await page.evaluate("sayings") == [said]
     await expect(course.row(listed, "ended")).to_contain_text(REASON)

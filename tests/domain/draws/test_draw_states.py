@@ -61,7 +61,7 @@ def draw_in(state: DrawState) -> Draw:
         draw = with_root(draw, "root", 1, NOW)
     if state in (DrawState.DRAWN, DrawState.PUBLISHED):
         assert isinstance(draw, Draw)
-        draw = with_seed(draw, None, OLGA, NOW)
+        draw = with_seed(draw, OLGA, NOW, None)
     if state is DrawState.PUBLISHED:
         assert isinstance(draw, Draw)
         draw = publish(draw, OLGA, NOW)
@@ -70,7 +70,7 @@ def draw_in(state: DrawState) -> Draw:
         draw = supersede(draw, "a reason", OLGA, NOW)
     assert isinstance(draw, Draw)
     if state is DrawState.CANCELLED:
-        draw = replace(draw, acts=(*draw.acts, DrawAct(NOW, OLGA, state)))
+        draw = replace(draw, acts=(*draw.acts, DrawAct(NOW, state, by=OLGA)))
     assert draw.state is state
     return draw
 
@@ -83,7 +83,7 @@ def test_each_act_is_possible_in_its_states_and_repeating_it_changes_nothing(
     acts = {
         "configure": configure(draw, replace(SETTINGS, shows_demand=True), OLGA, NOW),
         "close": close(draw, OLGA, NOW),
-        "draw": with_seed(draw, None, OLGA, NOW),
+        "draw": with_seed(draw, OLGA, NOW, None),
         "publish": publish(draw, OLGA, NOW),
         "supersede": supersede(draw, "a reason", OLGA, NOW),
         "cancel": cancel(draw, "a reason", OLGA, NOW),
@@ -105,8 +105,8 @@ def test_each_act_is_possible_in_its_states_and_repeating_it_changes_nothing(
 def test_a_seed_is_never_replaced_and_every_act_is_recorded() -> None:
     drawn = draw_in(DrawState.DRAWN)
     other = replace(drawn, server_seed="another seed")
-    assert with_seed(other, None, OLGA, NOW) == WrongDrawState(DrawState.DRAWN)
-    assert isinstance(with_seed(draw_in(DrawState.CLOSED), SEED, OLGA, NOW), InvalidInput)
+    assert with_seed(other, OLGA, NOW, None) == WrongDrawState(DrawState.DRAWN)
+    assert isinstance(with_seed(draw_in(DrawState.CLOSED), OLGA, NOW, SEED), InvalidInput)
     superseded = supersede(drawn, "too few places", OLGA, NOW)
     assert isinstance(superseded, Draw)
     assert [act.state for act in superseded.acts] == [

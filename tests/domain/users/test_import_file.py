@@ -22,6 +22,7 @@ from slotlock.domain.user_files.user_file import (
     UserFile,
     UserRow,
     parse_user_file,
+    split_list_name,
 )
 from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.user import Role, User, UserId
@@ -185,6 +186,22 @@ def test_chinese_names_are_joined_without_a_blank_and_a_slash_separates_no_group
             UserRow(3, "s02", "John Smith", (), family_name="Smith"),
             UserRow(4, "s03", "李", (), family_name="李"),
         )
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("Winter, Ute", ("Ute Winter", "Winter")),
+        ("王\uff0c伟", ("王伟", "王")),
+        ("Ute Winter", ("Ute Winter", None)),
+        ("Winter,", ("Winter,", None)),
+        ("Kim, Lee, Ada", ("Kim, Lee, Ada", None)),
+    ],
+)
+def test_a_name_as_lists_show_it_has_a_family_name(
+    typed: str, expected: tuple[str, str | None]
+) -> None:
+    assert split_list_name(typed) == expected
 
 
 def test_an_account_has_an_address_or_a_user_name() -> None:

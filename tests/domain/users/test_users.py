@@ -9,7 +9,6 @@ import pytest
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import note_user_change, user_edits
 from slotlock.domain.shared.tables.file_problems import InvalidFile
-from slotlock.domain.user_files import plan as import_plan
 from slotlock.domain.user_files.identities import IdentityChange
 from slotlock.domain.user_files.plan import ImportPlan, NewUser, UserUpdate, plan_import
 from slotlock.domain.user_files.problems import ImportProblem

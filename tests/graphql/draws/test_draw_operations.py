@@ -14,6 +14,7 @@ from pymongo import MongoClient
 
 from slotlock.domain.draws.basis import DrawId, commitment_of
 from slotlock.infrastructure.draw_records import verify
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
     CLOSE,
@@ -33,8 +34,11 @@ from tests.support.clients.campaigns import (
     until_draw,
 )
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
-from tests.support.clients.fixtures import Three
+from tests.support.clients.fixtures import Four
 from tests.support.polling import poll_until
+from tests.support.scenarios.led_course import change_document
+
+MEMBER_COUNT = 3
 
 UNPUBLISH = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
 PROBLEM = "query($id: ID!) { draw(campaignId: $id) { problem } }"
@@ -105,7 +109,7 @@ class DrawScene:
 
 
 @pytest.fixture
-def scene(clients: Three) -> DrawScene:
+def scene(clients: Four) -> DrawScene:
     """Return a scene without a draw."""
     *members, organizer = clients
     return DrawScene(organizer, (members[0], members[1]))
@@ -227,9 +231,9 @@ async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
 
 
 async def test_a_further_draw_hides_no_earlier_one_and_names_it(
-    scene: DrawScene, anonymous: GraphQLTestClient
+    scene: DrawScene, clients: Four, anonymous: GraphQLTestClient, two_apps: Pair
 ) -> None:
-    organizer, (ada, ben) = scene.organizer, scene.members
+    organizer, (ada, ben), guardian = scene.organizer, scene.members, clients[2]
     old = (await scene.open())["recordId"]
     await scene.wish(ada, 0)
     await scene.act(CLOSE)
@@ -238,6 +242,8 @@ async def test_a_further_draw_hides_no_earlier_one_and_names_it(
     await scene.act(PUBLISH)
     await scene.until("isWritten")
     own, record = await scene.read(ada, RESULT), await ada.execute(RECORD, id=old)
+    ada_id, guardian_id = await ada.fetch_user_id(), await guardian.fetch_user_id()
+    change_document(two_apps[0], "users", ada_id, guardians=[ObjectId(guardian_id[-24:])])
     fields = {"campaignId": scene.campaign, "wishesUntil": hours_from_now(1)}
     unexplained = await organizer.execute(CONFIGURE, input=fields)
     assert [each["field"] for each in unexplained["fields"]] == ["reason"]
@@ -246,16 +252,18 @@ async def test_a_further_draw_hides_no_earlier_one_and_names_it(
     former = await organizer.execute(FORMER, id=new["recordId"])
     assert [each["recordId"] for each in former["former"]] == [old]
     ids = [new["recordId"], old]
-    for client, result in ((ada, own), (ben, None), (anonymous, None)):
+    for client, result in ((ada, own), (guardian, None), (ben, None), (anonymous, None)):
         found = await scene.read(client, DRAWS)
         assert [each["recordId"] for each in found] == ids
         assert [each["myResult"] for each in found] == [None, result]
         shown = await client.execute(RECORD, id=old)
-        assert (shown == record) is (client is ada)
+        assert (shown == record) is (client in (ada, guardian))
         assert (await get_record(client, old)).text == shown
     assert await scene.read(ada, RESULT) == own
+    assert await ben.error_code(DRAWS, id=scene.campaign, user=ada_id) == "FORBIDDEN"
     await organizer.execute(UNPUBLISH, id=scene.campaign)
-    for client, seen in ((ada, [old]), (ben, []), (anonymous, []), (organizer, ids)):
+    seen_by = {ada: [old], guardian: [old], ben: [], anonymous: [], organizer: ids}
+    for client, seen in seen_by.items():
         assert [each["recordId"] for each in await scene.read(client, DRAWS)] == seen
         is_seen = old in seen
         assert (await client.execute(DRAW_BY_ID, id=old) is not None) is is_seen
@@ -263,11 +271,12 @@ async def test_a_further_draw_hides_no_earlier_one_and_names_it(
         for query in ("", "?part=closed"):
             assert ((await get_record(client, old, query)).status_code == 200) is is_seen
     assert await scene.read(ada, RESULT) == own
-    user = await ada.fetch_user_id()
-    of_ada = await organizer.execute(RESULT_IN, id=old, user=user)
+    (of_child,) = await guardian.execute(DRAWS, id=scene.campaign, user=ada_id)
+    assert of_child["myResult"] == own
+    of_ada = await organizer.execute(RESULT_IN, id=old, user=ada_id)
     assert of_ada["result"]["leaf"] == own["leaf"]
-    refused = await ada.send(RESULT_IN, id=old, user=user)
-    assert refused["errors"][0]["extensions"]["code"] == "FORBIDDEN"
+    for client in (ada, guardian):
+        assert await client.error_code(RESULT_IN, id=old, user=ada_id) == "FORBIDDEN"
 
 
 async def test_organizers_see_why_the_server_cannot_go_on_from_the_third_failure_on(

@@ -23,7 +23,7 @@ from tests.support.clients.campaigns import (
 )
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, open_websocket
 from tests.support.clients.series import create_series
-from tests.support.scenarios.family import STRANGERS, Family, create_family
+from tests.support.scenarios.families import STRANGERS, Family, create_family
 from tests.support.scenarios.led_course import CREATE_LED, change_document
 
 SLOT = """slot { id meetingUrl cancelledForMe isLedByMe myBooking { id } myWaitlistEntry { id }
@@ -55,6 +55,10 @@ FAMILY_PLACES = """query($slot: ID!) { slot(id: $slot) { familyPlaces {
   user { id name } booking { id checkInCode slot { id myBooking { id } } }
   waitlistEntry { id position } eligibility { mayBook refusal { code message } }
 } } }"""
+BOOK_FOR = """mutation($input: BookSlotInput!) { bookSlot(input: $input) { ... on Booked {
+  booking { id checkInCode checkInQr calendarUrl history { at } madeAs madeBy { id } } } } }"""
+READ_BOOKING = """query($id: ID!) { node(id: $id) { ... on Booking {
+  id checkInCode checkInQr calendarUrl history { at } madeAs madeBy { id } } } }"""
 LISTED_PLACES = """query($from: DateTime!) { slots(filter: {startsFrom: $from}, first: 2) { nodes {
   id familyPlaces { user { id } booking { id } } } } }"""
 OWN_PLACE = """query($slot: ID!) { slot(id: $slot) { myBooking { id checkInCode }
@@ -347,6 +351,18 @@ async def test_a_slot_shows_the_places_of_the_caller_and_of_each_dependent(
     assert (banned["mayBook"], banned["refusal"]["code"]) == (False, "USER_BANNED")
     anonymous = GraphQLTestClient(child.http, child.url)
     assert await anonymous.execute(FAMILY_PLACES, slot=slot_id) == {"familyPlaces": []}
+
+
+async def test_the_result_of_a_booking_for_a_dependent_has_its_codes(family: Family) -> None:
+    child, mother = family.clients["child"], family.clients["mother"]
+    child_id = family.user_ids["child"]
+    slot_id = await family.clients["organizer"].add_slot()
+    booked = await mother.execute(BOOK_FOR, input={"slotId": slot_id, "userId": child_id})
+    assert booked["booking"]["checkInCode"]
+    assert booked["booking"] == await child.execute(READ_BOOKING, id=booked["booking"]["id"])
+    # Once the mother is no guardian any more, that she made the booking shows her nothing of it.
+    family.set_guardians("child", "father")
+    assert await mother.execute(READ_BOOKING, id=booked["booking"]["id"]) is None
 
 
 async def test_a_list_shows_the_places_of_a_family_in_each_slot(family: Family) -> None:

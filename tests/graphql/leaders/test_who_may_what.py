@@ -66,7 +66,7 @@ mail to the course      no   no       no     no      no       yes    no    no   
 mail to those who wait  no   no       no     no      no       no     no    no     no     yes
 mail to a campaign      no   no       no     no      no       no     no    no     no     yes
 ended bookings          no   no       no     no      no       no     no    no     no     yes
-the booking itself      yes  no       no     no      no       no     no    no     no     yes
+the booking itself      yes  yes      no     no      no       no     no    no     no     yes
 confirm it              yes  yes      no     no      no       no     no    no     no     yes
 extend it               yes  yes      no     no      no       no     no    no     no     yes
 move it                 yes  yes      no     no      no       no     no    no     no     yes

@@ -174,6 +174,24 @@ async def test_a_renamed_user_is_found_and_takes_no_address_of_others(
     assert taken["code"] == "EMAIL_TAKEN"
 
 
+async def test_a_name_as_lists_show_it_is_listed_by_the_family_name(clients: Two) -> None:
+    async def listed() -> list[str]:
+        users = await organizer.execute(USERS, text=tag)
+        return [each["id"] for each in users["nodes"]]
+
+    _, organizer = clients
+    tag = f"n{new_email()[:8]}"
+    names = [f"{tag}winter, Ute", f"{tag}maier, Berta"]
+    created = [await create(organizer, email=new_email(), name=each) for each in names]
+    assert created[0]["user"]["name"] == f"Ute {tag}winter"
+    winter, maier = (each["user"]["id"] for each in created)
+    assert await listed() == [maier, winter]
+    changed = {"userId": winter, "name": f"{tag}adler, Ute"}
+    updated = await organizer.execute(UPDATE, input=changed)
+    assert updated["user"]["name"] == f"Ute {tag}adler"
+    assert await listed() == [winter, maier]
+
+
 async def test_a_member_becomes_an_organizer_and_loses_the_role_again(
     clients: Two, admin: BookingClient
 ) -> None:

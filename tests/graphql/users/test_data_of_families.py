@@ -13,11 +13,10 @@ from slotlock.api.endpoints.personal_data_endpoint import _chunks
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
-from slotlock.domain.users.dependents import new_login_name
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
-from slotlock.infrastructure.mongo.users.user_documents import to_new_document
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name, to_new_document
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from pymongo import MongoClient
 
 from slotlock.auth.admin import account_admin
 from slotlock.domain.users.user import Role, User, UserId
@@ -16,7 +17,7 @@ from tests.support.clients.campaigns import (
     unpublish_campaign,
     update_campaign,
 )
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.teams import LEAVE_TEAM
 from tests.support.queue.deployment import (
     QueueClient,
@@ -24,6 +25,7 @@ from tests.support.queue.deployment import (
     crowded_queue_deployment,
     queue_deployment,
 )
+from tests.support.scenarios.families import store_guardians
 from tests.support.stores.users import auth_for_database
 
 __all__ = ["crowded_queue_deployment", "queue_deployment"]
@@ -187,6 +189,16 @@ async def leave_team(sent: Sent) -> None:
     assert (await sent.user.execute(LEAVE_TEAM, team=team["id"]))["__typename"] == "TeamLeft"
 
 
+async def end_guardianship(sent: Sent) -> None:
+    set_stored_guardians(sent.deployment, await sent.user.fetch_user_id())
+
+
+def set_stored_guardians(deployment: QueueDeployment, user_id: str, *guardian_ids: str) -> None:
+    """Replace the guardians of a user in the database."""
+    with MongoClient[Json](deployment.mongo_url) as mongo:
+        store_guardians(mongo.get_default_database(), user_id, *guardian_ids)
+
+
 async def ban_user(sent: Sent) -> None:
     await ban(sent, sent.user)
 
@@ -217,6 +229,7 @@ PERMISSION_CHANGES = {
     "teammate banned": PermissionChange(ban_user, "UserBanned"),
     "sender banned": PermissionChange(ban_sender, "UserBanned"),
     "user of an organizer's request banned": PermissionChange(ban_user, "UserBanned", "organizer"),
+    "guardian removed": PermissionChange(end_guardianship, "NotTeammate", "guardian"),
 }
 DEMOTION = {"organizer demoted": PermissionChange(demote_sender, "NotTeammate", "organizer")}
 
@@ -230,9 +243,14 @@ async def outcomes_on_behalf(
     app, tickets, slot_ids = deployment.app(), {}, {}
     for number, (name, change) in enumerate(changes.items()):
         user, teammate = (deployment.queue_client(app, 2 * number + n) for n in range(2))
-        await teammate.create_team_with(user)
+        if change.sender == "guardian":
+            ids = [await client.fetch_user_id() for client in (user, teammate)]
+            set_stored_guardians(deployment, *ids)
+        else:
+            await teammate.create_team_with(user)
         organizer = QueueClient(deployment.http, app.url, deployment.user_tokens.organizer)
-        sender = {"user": user, "teammate": teammate, "organizer": organizer}[change.sender]
+        senders = {"user": user, "organizer": organizer}
+        sender = senders.get(change.sender, teammate)
         slot_ids[name] = await deployment.add_slot(app)
         ticket = await sender.enqueue(slot_ids[name], userId=await user.fetch_user_id())
         tickets[name] = ticket["id"]

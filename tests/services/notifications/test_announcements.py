@@ -230,7 +230,7 @@ async def test_an_unknown_audience_is_refused(scene: MailScene) -> None:
     assert await announce(scene, Audience(slot_id, None)) == SlotNotFound(slot_id)
     refused = await announce(scene, Audience(None, campaign_id))
     assert refused == CampaignNotFound(campaign_id)
-    assert await find_recipients(scene.services, Audience(slot_id, None)) == []
+    assert await find_recipients(scene.services, Audience(slot_id, None)) == {}
 
 
 async def test_an_announcement_waits_for_the_end_of_quiet_hours(scene: MailScene) -> None:

@@ -1,6 +1,9 @@
 """The mails and webhooks of a draw, and the waiting lists that follow its order."""
 
+import re
 from datetime import timedelta
+
+from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import BookingChangeRequest
@@ -11,6 +14,7 @@ from slotlock.domain.draws.basis import DrawMethod
 from slotlock.domain.draws.draw import Draw, DrawSettings
 from slotlock.domain.draws.drawing import WishResult
 from slotlock.domain.notifications.webhooks import WebhookEvent
+from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
 from slotlock.services.draws import draws, wishes
@@ -87,6 +91,28 @@ async def test_everybody_gets_the_result_once_and_losers_wait_in_the_order_of_th
     assert scene.trap.subjects == ["The result of the draw: Sports"] * 3
     assert sum("- Chess" in text for text in texts) == 1
     assert sum("Your wish could not be granted." in text for text in texts) == 2
+
+
+async def test_the_results_of_several_children_are_one_mail_to_their_guardian(
+    scene: MailScene,
+) -> None:
+    campaign_id, _ = await open_draw(scene)
+    *children, guardian = scene.members[:-1]
+    for number, child in enumerate(children):
+        names = {"name": f"Child {number}", "email": new_login_name()}
+        facts = {**names, "guardians": [ObjectId(guardian.user_id)]}
+        query = {"_id": ObjectId(child.user_id)}
+        await scene.database["users"].update_one(query, {"$set": facts})
+    scene.services.sends_mail = True
+    await publish(scene, campaign_id)
+    await scene.send()
+    assert scene.trap.subjects == ["The result of the draw: Sports"] * 2
+    [own, of_children] = [str(each.get_body(("plain",))) for each in scene.trap.messages]
+    assert "Child" not in own
+    for number in range(2):
+        assert f"Child {number}'s lottery number was" in of_children
+        result = f"(Child {number}'s wish could not be granted|Child {number} has a place in)"
+        assert re.search(result, of_children)
 
 
 async def test_a_result_names_no_place_that_was_given_back_since(scene: MailScene) -> None:

@@ -148,5 +148,10 @@ def test_a_mail_in_german_has_formal_words_exactly_if_it_says_du() -> None:
     for name, text in texts.items():
         if "-formal" in name:
             parts = re.compile(r"\{[{%].*?[}%]\}")
-            before = parts.findall(texts[name.replace("-formal", "")])
-            assert parts.findall(text) == before, name
+            before = parts.findall(without_words(texts[name.replace("-formal", "")]))
+            assert parts.findall(without_words(text)) == before, name
+
+
+def without_words(template: str) -> str:
+    """Return a template without the words that its expressions choose from."""
+    return re.sub(r'"[^"{}]*[a-z][^"{}]*"', '""', template)

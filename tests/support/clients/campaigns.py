@@ -99,8 +99,8 @@ RESULT_OF = (
     + ENTRY
 )
 DRAWS = (
-    """query($id: ID!) { draws(campaignId: $id) { recordId state supersedesId
-  myResult """
+    """query($id: ID!, $user: ID) { draws(campaignId: $id) { recordId state supersedesId
+  myResult(userId: $user) """
     + ENTRY
     + " }"
 )

@@ -47,7 +47,7 @@ from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.user_files.choices import Choices
 from slotlock.domain.user_files.plan import ImportPlan, plan_import
 from slotlock.domain.user_files.sync_plan import plan_sync
-from slotlock.domain.user_files.user_file import UserRow
+from slotlock.domain.user_files.user_file import NamedGuardian, UserRow
 from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserFilter, UserId
 from slotlock.infrastructure.draw_records import NotBooked
@@ -508,17 +508,24 @@ async def run_user_import_queries(repositories: Repositories) -> None:
     number = new_slot_id()
     emails = [f"{number}.{letter}@slotlock.test" for letter in "abc"]
     issuer = "https://login.slotlock.test"
+    led, parent = Resource(f"Staff {number}", ResourceKind.STAFF), f"{number}.p@slotlock.test"
+    assert await repositories.resources.insert(led)
     for groups, subjects in ((("5a",), "xy "), (("5b",), "yx ")):
+        guardians = (NamedGuardian(parent),) if groups == ("5a",) else ()
         named = {
             email: Identity(issuer, f"{number} {subject}")
             for email, subject in zip(emails, subjects, strict=True)
             if subject.strip()
         }
-        snapshot = await imports.load_snapshot(emails, list(named.values()))
+        snapshot = await imports.load_snapshot(
+            [*emails, parent], list(named.values()), with_dependents=True, with_resources=True
+        )
         rows = [UserRow(2, each, "Ada", groups, None, named.get(each)) for each in emails]
-        linked = snapshot.linked
-        plan = plan_import(rows, snapshot.users_by_login_name, linked=linked)
+        rows[0] = replace(rows[0], line=3, guardians=guardians, leads=(led.name,) * len(guardians))
+        users, linked, resources = snapshot.users_by_login_name, snapshot.linked, snapshot.resources
+        plan = plan_import(rows, users, linked=linked, resources=resources)
         assert isinstance(plan, ImportPlan)
+        assert (len(plan.leaders), plan.links_added + plan.links_removed) == (1, 1)
         assert await imports.commit(plan, snapshot, now) is ImportAttempt.WRITTEN
     for names, back in ((emails, 0), (emails[:1], 0), (emails, 2)):
         snapshot = await imports.load_snapshot(names, with_managed=True)

@@ -1,7 +1,7 @@
 // @ts-check
 /** My account: language, colors, teams, sessions, password, my data, and the way out. */
 import { reason } from "../bookings.js";
-import { codeOf, hasSession, lostAt, me, newKey, onSession, readFile, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
+import { hasSession, lostAt, me, newKey, onSession, readFile, resultOf, run, sendUntilAnswered, signOut } from "../client.js";
 import { BACK, go, say, site } from "../page.js";
 import { h, redraw } from "../kernel.js";
 import { askOnce, bones, button, checkbox, failure, field, icon, notice, saveFile, usernameField, whose } from "../parts.js";
@@ -10,6 +10,7 @@ import { readPeople, shows } from "../people.js";
 import { begin } from "../provider.js";
 import { SCHEMES, scheme, showScheme } from "../scheme.js";
 import { tab } from "../storage.js";
+import { readerOf } from "../store.js";
 import { LANGUAGES, chooseLanguage, commas, dayOf, deviceZone, errorText, language, listOf, t } from "../text.js";
 import { codeSent } from "./signin.js";
 import { identityList } from "./signon.js";
@@ -19,24 +20,17 @@ export function openAccount(code) {
   if (code) history.replaceState(null, "", "#/account");
   /** @type {any} */
   let account = null;
-  let error = "";
   /** The last answer, by the part of the page that asked. @type {Record<string, any>} */
   const answers = {};
 
   /** The mails that were chosen here: what is read may be older. @type {Record<string, boolean>} */
   const chosen = {};
 
-  async function load() {
-    if (!me) return redraw();
+  const load = readerOf(async () => {
+    if (!me) return;
     readPeople();
-    try {
-      account = await run("account");
-      error = "";
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
+    account = await run("account");
+  });
   load();
   const stopSession = onSession(() => (me ? account ?? load() : redraw()));
 
@@ -330,7 +324,7 @@ export function openAccount(code) {
         ? [notice("wait", "warning", errorText("OFFLINE")), signOutButton()]
         : h("div", null, h("a", { class: "btn", href: "#/signin", onclick: remember }, t("tab.signin"))),
     ].flat();
-    if (!account) return [h("h1", null, t("tab.account")), error ? failure(error, load) : bones(4), signOutButton()];
+    if (!account) return [h("h1", null, t("tab.account")), load.error ? failure(load.error, load) : bones(4), signOutButton()];
     const since = t("account.since", { day: dayOf(account.me.createdAt, deviceZone) });
     return [
       h(

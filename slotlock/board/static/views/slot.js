@@ -11,7 +11,7 @@ import { awaitPeople, others, shows } from "../people.js";
 import { footOf, slotRow, whereOf } from "../rows.js";
 import { audienceOf, drawOf, freePlaces, groupsOf, isForMe, opening, shownState } from "../slotstate.js";
 import { LiveSlots, readAll } from "../store.js";
-import { dayOf, durationOf, listOf, moment, ordinal, rhythmOf, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
+import { dayOf, durationOf, listOf, moment, ordinal, rhythmOf, asSentence, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
 
 /** The dashes of a line: more people than this are not drawn. */
 const MAX_DASHES = 30;
@@ -23,6 +23,8 @@ export function openSlot(part) {
   const [slotId, mode] = part.split("/");
   const isSwapping = mode === "swap";
   let areAllMeetings = false;
+  /** Whether the place was given back here. */
+  let isGivenBack = false;
   /** The draw of its campaign, while it is one. @type {ReturnType<typeof drawOf> | undefined} */
   let byLot;
   const live = new LiveSlots(read);
@@ -53,6 +55,7 @@ export function openSlot(part) {
     const find = () => live.items?.find((each) => each.id === id);
     const slot = find();
     if (slot) live.apply(`mine ${id}`, () => Object.assign(find() ?? {}, change));
+    if (slot && id === slotId) isGivenBack = change.myBooking === null;
     if (slot && change.movedFrom) return location.replace(`#/slot/${id}`);
     if (slot) live.load();
   });
@@ -91,6 +94,7 @@ export function openSlot(part) {
         "div",
         { class: "stack loose" },
         context.isByLot && byLot?.panel(campaign, null, ""),
+        isGivenBack && notice("", "undo", t("said.cancelBooking", slot)),
         place(slot, context),
         forOthers(slot, context),
         dates(slot, context),
@@ -153,7 +157,7 @@ export function openSlot(part) {
         "p",
         null,
         sentences([
-          before && after ? t("slot.both", { before, after }) : before && t("slot.sentence", { text: before }),
+          before && after ? t("slot.both", { before, after }) : before && asSentence(before),
           t("slot.since", { time: recent(since, slot.timeZone) }),
         ]),
       ),
@@ -259,7 +263,7 @@ export function openSlot(part) {
   function aside(slot, context) {
     const free = (live.items ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking && isForMe(slot.campaign, each));
     const isOff = slot.status === "CANCELLED";
-    const swapFrom = isSwapping && !isOff && slot.myBooking?.id;
+    const swapFrom = isSwapping && !isOff && slot.myBooking && { id: slot.myBooking.id, title: slot.title };
     if (!swapFrom && ((slot.myBooking && !isOff) || !free.length)) return null;
     const rows = free.map((each) => slotRow(each, { ...context, isPage: false, swapFrom, isAside: true, isOfAnyDay: Boolean(swapFrom) }));
     const help = swapFrom ? t("slot.swapHelp") : slot.myWaitlistEntry && t("slot.keepsPlace");

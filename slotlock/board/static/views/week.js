@@ -2,7 +2,7 @@
 /** My week: the next code, the meetings of a week, and the calendar that follows them. */
 import { cancel, cancelUntil, confirm, deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
 import { now } from "../clock.js";
-import { codeOf, hasSession, me, run } from "../client.js";
+import { hasSession, me, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
 import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice, zoneNote } from "../parts.js";
@@ -10,7 +10,7 @@ import { site } from "../page.js";
 import { whereOf } from "../rows.js";
 import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
-import { oneAtATime, readAll } from "../store.js";
+import { readAll, readerOf } from "../store.js";
 import { calendarFeed } from "./feed.js";
 import { countdown, dateKey, dayOf, hoursOf, listOf, ordinal, periods, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
 
@@ -29,7 +29,6 @@ const SHORTEST = 0.75;
 export function openWeek() {
   /** @type {{user: string, bookings: any[], entries: any[], codes: Record<string, any>, readAt: number} | null} */
   let week = keptWeek();
-  let error = "";
   let isLeft = false;
   /** The first day shown, as the noon of a Monday in UTC, or 0 for the one that fits. */
   let shownMonday = 0;
@@ -37,25 +36,18 @@ export function openWeek() {
   let givenBack = "";
   /** Whether the codes of all courses are shown, as to print them. */
   let hasAllCodes = false;
-  const load = oneAtATime(readOnce);
   const feed = calendarFeed();
 
-  async function readOnce() {
-    if (!me) return redraw();
+  const load = readerOf(async () => {
+    if (!me) return;
     const user = me.id;
     if (week?.user !== user) week = null;
-    try {
-      const [bookings, entries] = await Promise.all([readAll("myWeek", {}, "myBookings"), readAll("myWaitlistEntries", {}, "myWaitlistEntries")]);
-      const codes = await readCodes(bookings ?? [], week?.codes ?? {});
-      if (isLeft) return;
-      week = { user, bookings: bookings ?? [], entries: entries ?? [], codes, readAt: Date.now() };
-      keepWeek(week);
-      error = "";
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
+    const [bookings, entries] = await Promise.all([readAll("myWeek", {}, "myBookings"), readAll("myWaitlistEntries", {}, "myWaitlistEntries")]);
+    const codes = await readCodes(bookings ?? [], week?.codes ?? {});
+    if (isLeft) return;
+    week = { user, bookings: bookings ?? [], entries: entries ?? [], codes, readAt: Date.now() };
+    keepWeek(week);
+  });
   load();
   const stopListening = onChange((id, change) => {
     if (change.myBooking === null) givenBack = week?.bookings.find(({ slot }) => slot.id === id)?.slot.title ?? "";
@@ -77,7 +69,7 @@ export function openWeek() {
   function render() {
     if (!me && !hasSession())
       return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
-    if (!week) return [h("h1", null, t("tab.week")), error ? failure(error, load) : bones(4)];
+    if (!week) return [h("h1", null, t("tab.week")), load.error ? failure(load.error, load) : bones(4)];
     const all = entriesOf(week);
     const monday = shownMonday || mondayOf(all);
     const next = nextOf(week);

@@ -16,7 +16,6 @@ from slotlock.domain.shared.tables.file_problems import ProblemCollector, TableP
 from slotlock.domain.shared.tables.headers import (
     ColumnsOf,
     find_separator,
-    fold_header,
     has_chinese_column,
 )
 from slotlock.domain.shared.text import normalize_line, strip_blanks
@@ -81,11 +80,10 @@ def read_table(
         shown = header.casefold()[:MAX_SHOWN_COLUMN_LENGTH]
         for each in (shown, column):
             problems.name_column(each, header[:MAX_SHOWN_COLUMN_LENGTH])
-        key = fold_header(header) if column in repeatable else column
-        if key in seen:
+        if column in seen and column not in repeatable:
             message = "This column appears twice."
             problems.add(line, shown, message, TableProblem.REPEATED_COLUMN)
-        seen.add(key)
+        seen.add(column)
     named = tuple(column or "" for column in columns)
     return Table(line, tuple(headers), named, _whole_records(records, len(named), problems))
 

@@ -19,7 +19,11 @@ from slotlock.infrastructure.mongo.expressions import (
     eligible_to_book,
     unexpired_bookings,
 )
-from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.user_documents import (
+    MADE_LOGIN_NAME,
+    PUBLIC_FIELDS,
+    to_user,
+)
 
 # Counts stop here.
 MAX_COUNTED = 100_000
@@ -38,7 +42,7 @@ class EligibleUserQueries:
         """Count the eligible users, and return the first by address; all, or those without one."""
         query, index = eligible_to_book(terms), "group" if terms.eligible_groups else "banned"
         if without_password:
-            query |= {"withoutPassword": True, "identities": None}
+            query |= {"withoutPassword": True, "identities": None, "$nor": [MADE_LOGIN_NAME]}
             index = "without_password"
         return await self._find(query, first, index)
 
@@ -52,18 +56,28 @@ class EligibleUserQueries:
         return SomeUsers(count, users)
 
     async def find_recipients(self, terms: CampaignTerms) -> AsyncIterator[UserId]:
-        """Yield the users who may book in a campaign, have an address, and want to hear of it."""
-        query = {**eligible_to_book(terms), "refusedTopics": {"$ne": MailTopic.ANNOUNCEMENTS.value}}
-        async for document in self._users.find(query, {"email": 1}):
-            if "@" in document["email"]:
-                yield UserId(str(document["_id"]))
+        """Yield the users who may book in a campaign, have an address, and want to hear of it.
+
+        Yield their guardians too, each user once: whether they want it is not asked yet.
+        """
+        yielded, fields = set[ObjectId](), ("email", "refusedTopics", "guardians")
+        async for document in self._users.find(eligible_to_book(terms), dict.fromkeys(fields, 1)):
+            recipients = [*document.get("guardians", ())]
+            is_refused = MailTopic.ANNOUNCEMENTS.value in document.get("refusedTopics", ())
+            if "@" in document["email"] and not is_refused:
+                recipients.append(document["_id"])
+            for user_id in recipients:
+                if user_id not in yielded:
+                    yielded.add(user_id)
+                    yield UserId(str(user_id))
 
     @limited
     async def find_uninvited(self, terms: CampaignTerms, first: int, now: datetime) -> Uninvited:
         """Find the eligible users without a password or a valid invitation."""
         waiting = {**eligible_to_book(terms), "withoutPassword": True, "identities": None}
         valid: Document = {"invitation.until": {"$gt": now}}
-        users = await self._find({**waiting, "$nor": [valid]}, first, "without_password")
+        uninvited = {**waiting, "$nor": [valid, MADE_LOGIN_NAME]}
+        users = await self._find(uninvited, first, "without_password")
         newest: Pipeline = [
             {"$match": {**waiting, **valid}},
             {"$group": {"_id": None, "until": {"$max": "$invitation.until"}}},

@@ -17,7 +17,7 @@ from slotlock.domain.booking.booking import SlotId, WaitlistEntry
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.reports.campaign_reports import UnplacedUser, UnplacedUserPage
-from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.shared.pagination import SearchedPage
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
@@ -50,26 +50,19 @@ class UnplacedUserQueries:
                 found = await search.search_eligible(query, first, after)
             else:
                 found = await search.search_attempted(group_filters, first, after)
-            entries = await search.find_waitlist_entries([user.id for user in found.users])
-        items = tuple(UnplacedUser(user, entries.get(user.id, ())) for user in found.users)
-        return UnplacedUserPage(items, found.has_more, found.end_login_name)
+            entries = await search.find_waitlist_entries([user.id for user in found.items])
+        items = tuple(UnplacedUser(user, entries.get(user.id, ())) for user in found.items)
+        return UnplacedUserPage(items, found.has_more, found.searched_until)
 
 
-@value_object
-class _SearchPage:
-    """Users without a place, the login name of the last one scanned, and if there are more."""
+# Users without a place, and the login name of the last one scanned.
+_Users = SearchedPage[User, str]
 
-    users: list[User]
-    end_login_name: str | None
-    has_more: bool
 
-    @classmethod
-    def of_first(
-        cls, users: list[User], first: int, end_login_name: str | None, *, has_more: bool
-    ) -> "_SearchPage":
-        if len(users) <= first:
-            return cls(users, end_login_name, has_more)
-        return cls(users[:first], users[first - 1].login_name, True)
+def _first_of(users: list[User], first: int, end: str | None, *, has_more: bool) -> _Users:
+    if len(users) <= first:
+        return _Users(tuple(users), has_more, end)
+    return _Users(tuple(users[:first]), True, users[first - 1].login_name)
 
 
 class _Search:
@@ -89,7 +82,7 @@ class _Search:
         self._campaign_filter = {"campaign.id": campaign_id}
         self._now = now
 
-    async def search_eligible(self, query: Document, first: int, after: str | None) -> _SearchPage:
+    async def search_eligible(self, query: Document, first: int, after: str | None) -> _Users:
         """Return the users of a query without a place, as far as one page scans."""
         unplaced: list[User] = []
         for _ in range(MAX_SCANNED // SCAN_BATCH_SIZE):
@@ -99,12 +92,12 @@ class _Search:
             has_more = len(users) == SCAN_BATCH_SIZE
             after = users[-1].login_name if users else after
             if not has_more or len(unplaced) > first:
-                return _SearchPage.of_first(unplaced, first, after, has_more=has_more)
-        return _SearchPage.of_first(unplaced, first, after, has_more=True)
+                return _first_of(unplaced, first, after, has_more=has_more)
+        return _first_of(unplaced, first, after, has_more=True)
 
     async def search_attempted(
         self, group_filters: list[Document], first: int, after: str | None
-    ) -> _SearchPage:
+    ) -> _Users:
         """Return the users without a place who attempted to get one."""
         attempted: set[ObjectId] = set()
         for field in ("waitlist.user", "bookings.user"):
@@ -116,9 +109,8 @@ class _Search:
         attempted -= await self._find_booked_user_ids(None)
         query: Document = {"$and": [{"_id": {"$in": sorted(attempted)}}, *group_filters]}
         users = await self._find_users(query, after, first + 1, "_id_")
-        return _SearchPage.of_first(
-            users, first, users[-1].login_name if users else None, has_more=False
-        )
+        end = users[-1].login_name if users else None
+        return _first_of(users, first, end, has_more=False)
 
     async def _find_users(
         self, query: Document, after: str | None, limit: int, index: str

@@ -398,7 +398,7 @@ async def end_draws(
     await draws.update_many(published, {"$unset": not_due}, session=session)
     # The last text of the record of a closed draw is still to be stored.
     due = {"$cond": [{"$gt": ["$root", None]}, at, "$$REMOVE"]}
-    act = {"$concatArrays": ["$acts", [to_subdocument(DrawAct(at, by, DrawState.CANCELLED))]]}
+    act = {"$concatArrays": ["$acts", [to_subdocument(DrawAct(at, DrawState.CANCELLED, by=by))]]}
     ended: list[Document] = [
         {"$set": {"acts": act, "version": {"$add": ["$version", 1]}, "dueAt": due}},
         {"$unset": ["active", "failures", "problem"]},

@@ -2,11 +2,12 @@
 
     outbox: {_id: "kind:subject:version[:endpoint]", channel, kind, at, state, attempts, createdAt,
              dueAt?, user?, slot?, booking?, group?, lead?, data?, confidential?: true, expiresAt?,
-             recipient?, note?, doneAt?, leasedBy?}
+             recipient?, note?, doneAt?, leasedBy?, dependent?}
 
 `dueAt` exists while an entry waits: for its time, or while it is being sent, for the end of its
 lease. Entries that are sent with another one have its id as `lead`, and no `dueAt`. `leasedBy` is
-the command that took the lease last.
+the command that took the lease last. `dependent` is the user whom the entry is about, if `user` is
+a guardian of that user.
 """
 
 import logging
@@ -391,6 +392,7 @@ def _to_document(entry: OutboxEntry, now: datetime) -> Document:
         "group": entry.group,
         "expiresAt": entry.expires_at,
         "recipient": entry.recipient,
+        "dependent": entry.dependent_id and ObjectId(entry.dependent_id),
         "confidential": entry.is_confidential or None,
     }
     return {
@@ -410,7 +412,8 @@ def _to_document(entry: OutboxEntry, now: datetime) -> Document:
 def to_outbox_entry(document: Mapping[str, Any]) -> OutboxEntry:
     """Return the entry that a document describes."""
     find = document.get
-    ids = {name: str(document[name]) for name in ("user", "slot", "booking") if name in document}
+    fields = ("user", "slot", "booking", "dependent")
+    ids = {name: str(document[name]) for name in fields if name in document}
     return OutboxEntry(
         document["_id"],
         Channel(document["channel"]),
@@ -430,4 +433,5 @@ def to_outbox_entry(document: Mapping[str, Any]) -> OutboxEntry:
         find("recipient"),
         find("note"),
         find("doneAt"),
+        UserId(ids["dependent"]) if "dependent" in ids else None,
     )

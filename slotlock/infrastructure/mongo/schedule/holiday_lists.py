@@ -7,9 +7,10 @@ unique: the name without capitals.
 """
 
 from collections.abc import Collection
-from datetime import date, datetime
+from datetime import datetime
 
 from bson import ObjectId
+from msgspec import convert, to_builtins
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
@@ -110,16 +111,10 @@ class HolidayListRepository:
 
 
 def _to_fields(stored: HolidayList) -> Document:
-    holidays = [
-        {"first": each.first.isoformat(), "last": each.last.isoformat(), "name": each.name}
-        for each in stored.holidays
-    ]
+    holidays = to_builtins(stored.holidays)
     return {"name": stored.name, "nameKey": stored.name.casefold(), "holidays": holidays}
 
 
 def _to_list(document: Document) -> HolidayList:
-    holidays = (
-        Holiday(date.fromisoformat(each["first"]), date.fromisoformat(each["last"]), each["name"])
-        for each in document["holidays"]
-    )
-    return HolidayList(HolidayListId(str(document["_id"])), document["name"], tuple(holidays))
+    holidays = convert(document["holidays"], tuple[Holiday, ...])
+    return HolidayList(HolidayListId(str(document["_id"])), document["name"], holidays)

@@ -57,6 +57,7 @@ class InvitedUser:
     invitation_hash: str | None
     invitation_until: datetime
     guardians: tuple[UserId, ...] = ()
+    family_name: str | None = None
 
 
 @value_object
@@ -99,7 +100,7 @@ class AccountAdminWriter:
             **({"mailedAt": now} if to_mail else {}),
         }
         document = {
-            **to_new_document(new.name, new.login_name, new.role, None, now),
+            **to_new_document(new.name, new.login_name, new.role, None, now, new.family_name),
             **({"groups": list(new.groups)} if new.groups else {}),
             **({"invitation": invitation} if new.invitation_hash else {}),
             **guardians_field(new.guardians),
@@ -132,6 +133,7 @@ class AccountAdminWriter:
         by: UserId,
         now: datetime,
         mails: Sequence[OutboxEntry] = (),
+        family_name: str | None = None,
     ) -> User | LoginNameTaken | UserNotFound | GuardianRefusal | None:
         """Change what an account says of its user. Return None if the user changed.
 
@@ -149,8 +151,10 @@ class AccountAdminWriter:
             "guardians": [ObjectId(each) for each in expected.guardians] or None,
             "erasedAt": None,
         }
-        in_lists = list_fields_of(name, login_name, expected.family_name)
+        in_lists = list_fields_of(name, login_name, family_name or expected.family_name)
         update: Document = {"$set": {"name": name, "email": login_name, **in_lists}, "$unset": {}}
+        if family_name:
+            update["$set"]["familyName"] = family_name
         if phone:
             update["$set"]["phone"] = phone
         else:

@@ -97,20 +97,28 @@ class InvitationRepository:
     ) -> list[User]:
         """Return the next users without a password who are not banned, by login name.
 
-        `group` is one group or several, as `5a, 5b`.
+        `group` is one group or several, as `5a, 5b`. The guardians of its users are among them.
 
         With `mailed_before`, those who got a mail since then are left out, and with `now` those
         without an address whose invitation is valid then.
         """
-        on_paper = {"email": NO_ADDRESS, **_on_paper(now)} if now else {}
         query: Document = {
             **_invitable_filter(roles, mailed_before),
-            **in_groups(group),
-            **({"$nor": [on_paper]} if on_paper else {}),
+            **await self._in_families_of(group),
             **({} if after is None else {"email": {"$gt": after}}),
         }
+        if now:
+            query["$nor"].append({"email": NO_ADDRESS, **_on_paper(now)})
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
+
+    async def _in_families_of(self, group: str | None) -> Document:
+        """Return the condition for the users of a group, and their guardians."""
+        if group is None:
+            return {}
+        members = in_groups(group)
+        guardians = await self._users.distinct("guardians", {**members, "guardians": {"$ne": None}})
+        return {"$or": [members, {"_id": {"$in": guardians}}]} if guardians else members
 
     @limited_listing
     async def save(

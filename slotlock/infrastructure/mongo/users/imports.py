@@ -18,11 +18,18 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
-from slotlock.domain.audit.audit_notes import AuditNote, note_user_change, user_edits
+from slotlock.domain.audit.audit_notes import (
+    AuditNote,
+    note_resource_change,
+    note_user_change,
+    user_edits,
+)
 from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.user_files.columns import SUBJECT
 from slotlock.domain.user_files.identities import IdentityChange
+from slotlock.domain.user_files.leaders import LeaderChange
 from slotlock.domain.user_files.plan import ImportPlan, Membership, NewUser, UserUpdate
 from slotlock.domain.user_files.sync_plan import GONE_REASON
 from slotlock.domain.users.identity import Identity, LinkedIdentity
@@ -40,6 +47,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.document_parts import leader_field, to_resource
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.users.account_admin_writer import BAN_FIELDS
 from slotlock.infrastructure.mongo.users.account_claims import FIELDS_UNSET_BY_CLAIM
@@ -52,6 +60,7 @@ from slotlock.infrastructure.mongo.users.user_documents import (
     IDENTITY_INDEX,
     NOT_SIGNED_IN,
     PUBLIC_FIELDS,
+    guardians_field,
     keys_of_issuer,
     list_fields_of,
     to_linked_identities,
@@ -72,7 +81,7 @@ IMPORT_ID = "users"
 SNAPSHOT_FIELDS = PUBLIC_FIELDS | {"synced": 1, "bannedBy": 1, "identities": 1}
 del SNAPSHOT_FIELDS["identities.at"]  # MongoDB rejects a field besides a part of it
 # What the audit log says of an account.
-NOTED_OF_CREATED = ("email", "username", "name", "groups", "phone")
+NOTED_OF_CREATED = ("email", "username", "name", "groups", "phone", "guardians")
 NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword", "selfRegistered")
 
 
@@ -80,7 +89,9 @@ NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword", "selfRegistered")
 class UserSnapshot:
     """The users with some login names, and the version of the imports when they were loaded.
 
-    `linked` are the identities of these users, and of those who have some identities.
+    There are also the dependents of these users, if they were asked for. `linked` are the
+    identities of all of them, and of those who have some identities. `resources` are all, if they
+    were asked for.
 
     `managed` are those whom a file of all users named, and a sync banned `banned_by_sync`.
     """
@@ -90,6 +101,7 @@ class UserSnapshot:
     managed: frozenset[UserId] = frozenset()
     banned_by_sync: frozenset[UserId] = frozenset()
     linked: Mapping[UserId, Sequence[LinkedIdentity]] = field(default_factory=dict)
+    resources: tuple[Resource, ...] = ()
 
 
 class ImportAttempt(Enum):
@@ -131,8 +143,13 @@ class UserImportWriter:
         identities: Sequence[Identity] = (),
         *,
         with_managed: bool = False,
+        with_dependents: bool = False,
+        with_resources: bool = False,
     ) -> UserSnapshot:
-        """Return the users with these login names or identities, and managed ones for a sync."""
+        """Return the users with these login names or identities, and managed ones for a sync.
+
+        Their dependents are a second read.
+        """
         # The version is read first, so that a concurrent import makes it outdated.
         document = await self._imports.find_one({"_id": IMPORT_ID})
         queries: list[Document] = [
@@ -145,18 +162,31 @@ class UserImportWriter:
         users: dict[str, User] = {}
         linked: dict[UserId, tuple[LinkedIdentity, ...]] = {}
         managed, banned_by_sync = set[UserId](), set[UserId]()
-        for query in queries:
-            async for found in self._users.find(query, SNAPSHOT_FIELDS):
-                user = to_user(found)
-                users[user.login_name] = user
-                if own := to_linked_identities(found):
-                    linked[user.id] = own
-                if "synced" in found:
-                    managed.add(user.id)
-                if found.get("bannedBy") == found["_id"]:
-                    banned_by_sync.add(user.id)
+
+        async def read(queries: Iterable[Document]) -> None:
+            for query in queries:
+                async for found in self._users.find(query, SNAPSHOT_FIELDS):
+                    user = to_user(found)
+                    users[user.login_name] = user
+                    if own := to_linked_identities(found):
+                        linked[user.id] = own
+                    if "synced" in found:
+                        managed.add(user.id)
+                    if found.get("bannedBy") == found["_id"]:
+                        banned_by_sync.add(user.id)
+
+        await read(queries)
+        if with_dependents:
+            ids = [ObjectId(user.id) for user in users.values()]
+            await read({"guardians": {"$in": of}} for of in chunked(ids, IMPORT_BATCH_SIZE))
+        resources: tuple[Resource, ...] = ()
+        if with_resources:
+            every = self._database["resources"].find({"nameKey": {"$gt": ""}})
+            resources = tuple([to_resource(each) async for each in every])
         version = document["version"] if document else 0
-        return UserSnapshot(version, users, frozenset(managed), frozenset(banned_by_sync), linked)
+        return UserSnapshot(
+            version, users, frozenset(managed), frozenset(banned_by_sync), linked, resources
+        )
 
     @limited_listing
     async def find_leavers(self, login_names: Sequence[str], groups: Iterable[str]) -> list[User]:
@@ -221,7 +251,7 @@ class UserImportWriter:
                     # Only for the writes: after a timeout, the abort needs time as well.
                     with timeout(OPERATION_TIMEOUT_MS / 1000):
                         await self._bump_version(snapshot, now, session)
-                        await self._write_all(plan, now, by, session)
+                        await self._write_all(plan, snapshot, now, by, session)
             except _ImportConflictError:
                 return ImportAttempt.CONFLICT
             except PyMongoError as error:
@@ -252,8 +282,14 @@ class UserImportWriter:
             raise _ImportConflictError
 
     async def _write_all(
-        self, plan: ImportPlan, now: datetime, by: UserId | None, session: AsyncClientSession
+        self,
+        plan: ImportPlan,
+        snapshot: UserSnapshot,
+        now: datetime,
+        by: UserId | None,
+        session: AsyncClientSession,
     ) -> None:
+        ids = {name: user.id for name, user in snapshot.users_by_login_name.items()}
         mark: Document = {} if plan.membership is None else {"synced": True}
         # First, because other accounts may get them.
         for removals in chunked(_identity_removals(plan), IMPORT_BATCH_SIZE):
@@ -261,7 +297,7 @@ class UserImportWriter:
             if result.matched_count < len(removals):
                 raise _ImportConflictError
         for new_users in chunked(plan.created, IMPORT_BATCH_SIZE):
-            documents = [_new_user_to_document(each, now) | mark for each in new_users]
+            documents = [_new_user_to_document(each, ids, now) | mark for each in new_users]
             await self._users.insert_many(documents, session=session)
             edits = [
                 user_edits(None, to_user(each), *NOTED_OF_CREATED)
@@ -270,11 +306,12 @@ class UserImportWriter:
             ]
             await insert_notes(self._database, [_import_note(edits, by, now)], session)
         for updates in chunked(plan.updated, IMPORT_BATCH_SIZE):
-            result = await self._users.bulk_write(list(map(_to_update, updates)), session=session)
+            changes = [_to_update(each, ids) for each in updates]
+            result = await self._users.bulk_write(changes, session=session)
             if result.matched_count < len(updates):
                 raise _ImportConflictError
             edits = [
-                user_edits(each.before, each.after, *NOTED_OF_UPDATED)
+                user_edits(each.before, _after(each, ids), *NOTED_OF_UPDATED)
                 + _subject_edits(each.before.id, each.identities)
                 for each in updates
             ]
@@ -287,8 +324,33 @@ class UserImportWriter:
 
                 await remove_from_teams(self._database, claimed_ids, session)
         await self._waitlist_groups.mark_pending(_user_ids_with_new_groups(plan), now, session)
+        await self._write_leaders(plan.leaders, ids, now, by, session)
         if plan.membership is not None:
             await self._write_membership(plan.membership, now, session)
+
+    async def _write_leaders(
+        self,
+        changes: Sequence[LeaderChange],
+        ids: Mapping[str, UserId],
+        now: datetime,
+        by: UserId | None,
+        session: AsyncClientSession,
+    ) -> None:
+        """Change who leads resources. Raises _ImportConflictError if one has changed."""
+        notes = []
+        for each in changes:
+            before, leader = each.resource, ids[each.login_name] if each.login_name else None
+            after = replace(before, leader=leader)
+            unchanged = {"_id": before.name, "leader": None, **leader_field(before)}
+            led = leader_field(after)
+            update = {"$set": led} if led else {"$unset": {"leader": ""}}
+            result = await self._database["resources"].update_one(
+                unchanged, update, session=session
+            )
+            if not result.matched_count:
+                raise _ImportConflictError
+            notes.append(note_resource_change(before, after, by, now))
+        await insert_notes(self._database, notes, session)
 
     async def _write_membership(
         self, membership: Membership, now: datetime, session: AsyncClientSession
@@ -343,13 +405,23 @@ def _user_ids_with_new_groups(plan: ImportPlan) -> list[UserId]:
     return [each.before.id for each in plan.updated if each.groups != each.before.groups]
 
 
-def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
+def _new_user_to_document(new_user: NewUser, ids: dict[str, UserId], now: datetime) -> Document:
+    """Return the document of a new user, whose id the users after it may need."""
     document = to_new_document(
         new_user.name, new_user.login_name, Role.MEMBER, None, now, new_user.family_name
     )
     identities = {"identities": [{"key": new_user.identity.key}]} if new_user.identity else {}
     phone = {"phone": new_user.phone} if new_user.phone else {}
-    return {**document, "groups": list(new_user.groups), **identities, **phone}
+    ids[new_user.login_name] = UserId(str(document["_id"]))
+    guardians = guardians_field([ids[each] for each in new_user.guardians])
+    return {**document, "groups": list(new_user.groups), **identities, **phone, **guardians}
+
+
+def _after(update: UserUpdate, ids: Mapping[str, UserId]) -> User:
+    """Return the user after an update, with the ids of the guardians."""
+    if update.guardians is None:
+        return update.after
+    return replace(update.after, guardians=tuple(ids[each] for each in update.guardians))
 
 
 def _identity_removals(plan: ImportPlan) -> list[UpdateOne]:
@@ -385,7 +457,7 @@ def _import_note(
     return AuditNote(now, by, NoteAction.USERS_IMPORTED, all_edits, user_ids=user_ids)
 
 
-def _to_update(user_update: UserUpdate) -> UpdateOne:
+def _to_update(user_update: UserUpdate, ids: Mapping[str, UserId]) -> UpdateOne:
     before = user_update.before
     unchanged: Document = {
         "_id": ObjectId(before.id),
@@ -400,6 +472,8 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
         change["familyName"] = user_update.family_name
     if user_update.phone != before.phone and user_update.phone:
         change["phone"] = user_update.phone
+    change |= guardians_field([ids[each] for each in user_update.guardians or ()])
+    unset = {"guardians": ""} if user_update.guardians == () else {}
     name, family_name = user_update.name, user_update.family_name
     if (name, family_name) != (before.name, before.family_name):
         change |= {"name": name, **list_fields_of(name, before.login_name, family_name)}
@@ -407,21 +481,29 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     added = user_update.identities.added if user_update.identities else None
     if user_update.choice is not None:
         unchanged["selfRegistered"] = True
-        update["$unset"] = {"selfRegistered": ""}
+        unset["selfRegistered"] = ""
     if user_update.is_claim:
         change["withoutPassword"] = True
         if user_update.name == before.name:  # the file may have no names
             change["claimed"] = True
         if added:
             change["identities"] = [{"key": added.key}]
-        update["$unset"] = {each: "" for each in FIELDS_UNSET_BY_CLAIM if each not in change}
+        unset |= {each: "" for each in FIELDS_UNSET_BY_CLAIM if each not in change}
     elif added:
         # The user may have signed in with another subject of this provider meanwhile.
         unchanged["identities.key"] = {"$not": keys_of_issuer(added.issuer)}
         unchanged |= {} if before.has_signed_in else NOT_SIGNED_IN
         update["$push"] = {"identities": {"key": added.key}}
+    update |= {"$unset": unset} if unset else {}
     # Without the hint, MongoDB compares the index of groups with that of ids again for each user.
-    return UpdateOne(unchanged, update, hint="_id_")
+    return UpdateOne({**unchanged, **_same_guardians(user_update)}, update, hint="_id_")
+
+
+def _same_guardians(update: UserUpdate) -> Document:
+    """Return the condition that nobody else has changed the guardians that an update changes."""
+    if update.guardians is None:
+        return {}
+    return {"guardians": None, **guardians_field(update.before.guardians)}
 
 
 def _to_attempt(error: PyMongoError) -> ImportAttempt | None:

@@ -30,7 +30,7 @@ address that the provider gave, and `at` when the user first signed in with it: 
 names one before that. `linked` marks one that a session added to the account.
 `formerLoginNames` are those before the present one that a user proved or an organizer vouched for,
 so that an erasure finds what still names them.
-`familyName` is the last name that a file of users gave.
+`familyName` is the last name that a file of users or an organizer gave.
 `guardians` are the users who act for this one, at most two; the login name of such a user may be a
 made one, which has a blank, so that nobody can enter it.
 An erased user is banned, so that every check rejects them (docs/decisions/0048).

@@ -147,7 +147,9 @@ function rank(campaign) {
 }
 
 /** Return when a campaign opens and closes, or that it is open. @param {any} campaign @param {string} zone */
-export function timesOf({ opensAt, closesAt }, zone) {
-  const isOpen = Date.parse(opensAt) <= now() && now() < Date.parse(closesAt);
-  return t(isOpen ? "orga.timesOpen" : "orga.times", { opens: whenOf(opensAt, zone), closes: whenOf(closesAt, zone) });
+export function timesOf({ opensAt, closesAt, admission }, zone) {
+  const isOver = Date.parse(closesAt) <= now();
+  const isOpen = Date.parse(opensAt) <= now() && !isOver;
+  const key = admission === "DRAW" && !isOver ? "orga.timesDraw" : isOpen ? "orga.timesOpen" : "orga.times";
+  return t(key, { opens: whenOf(opensAt, zone), closes: whenOf(closesAt, zone) });
 }

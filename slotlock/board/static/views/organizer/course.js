@@ -2,13 +2,13 @@
 /** A course of an organizer: who has a place and who waits, its dates, its facts and its history. */
 import { go, say, site } from "../../page.js";
 import { now } from "../../clock.js";
-import { codeOf, run } from "../../client.js";
+import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, failure, field, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { groupsOf, offText } from "../../slotstate.js";
 import { subscribe } from "../../socket.js";
-import { oneAtATime } from "../../store.js";
+import { readerOf } from "../../store.js";
 import { commas, dayOf, periods, shortOf, t, timeOf } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
@@ -32,14 +32,18 @@ export function openCourse(part) {
   const [slotId, mode] = part.split("/");
   /** @type {any} */
   let slot = null;
-  let error = "";
   /** @type {any} */
   let form = null;
   let scope = "THIS";
   let cancelReason = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  const load = oneAtATime(readOnce);
+  const load = readerOf(async () => {
+    ({ slot } = await run("course", { id: slotId }));
+    redraw();
+    if (!slot) return "SLOT_NOT_FOUND";
+    if (!mode) await Promise.all([people.load(slot), dates.load(slot), log.load()]);
+  });
   const actions = new Actions();
   const people = roster(slotId, load);
   const dates = series(load);
@@ -47,19 +51,6 @@ export function openCourse(part) {
   const log = historyOf({ slotId });
   const letter = announcer({ slotId });
 
-  async function readOnce() {
-    try {
-      ({ slot } = await run("course", { id: slotId }));
-      error = slot ? "" : "SLOT_NOT_FOUND";
-      redraw();
-      if (!slot || mode) return;
-      await Promise.all([people.load(slot), dates.load(slot), log.load()]);
-    } catch (caught) {
-      error = codeOf(caught);
-    } finally {
-      redraw();
-    }
-  }
   load().then(() => mode && slot && edit());
   const end = subscribe("watchSlots", { slotIds: [slotId] }, () => {
     clearTimeout(timer);
@@ -207,7 +198,7 @@ export function openCourse(part) {
     title: () => slot?.title ?? t("orga.title"),
     width: /** @type {"wide"} */ ("wide"),
     render() {
-      if (error && !slot) return [failure(error, load)];
+      if (load.error && !slot) return [failure(load.error, load)];
       if (!slot || (mode && !form)) return [bones(6)];
       if (mode) return [
         h("p", null, h("a", { href: `#/course/${slotId}` }, slot.title)),

@@ -182,7 +182,10 @@ function openDoorOf(slotId) {
   function update(booking) {
     changes += 1;
     if (booking?.attendanceByMeeting)
-      keep({ ...known, roster: known.roster.map((/** @type {any} */ each) => (each.id === booking.id ? { ...each, ...flat(booking) } : each)) });
+      keep({
+        ...known,
+        roster: known.roster.map((/** @type {any} */ each) => (each.id === booking.id ? { ...each, ...flat(booking), user: each.user } : each)),
+      });
   }
 
   const confirmed = () => known.roster.filter((/** @type {any} */ each) => each.status === "CONFIRMED");

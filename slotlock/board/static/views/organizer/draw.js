@@ -264,13 +264,13 @@ export function openDraw(campaignId) {
   function previewSection() {
     const isDrawn = data.draw.state === "DRAWN"; // then the lots are those of the draw
     const result = preview && [measures(), h("p", { class: "soft" }, t("draw.measuresHelp")), previewedSlots()];
-    return section("preview", t(isDrawn ? "draw.result" : "draw.preview"), [
-      isDrawn && result,
+    if (isDrawn) return section("preview", t("draw.result"), [result || button("second", t("draw.showPreview"), showPreview)]);
+    return section("preview", t("draw.preview"), [
       previewForm.render(t("draw.whatIf"), [
-        !isDrawn && h("p", null, t("draw.previewHelp")),
+        h("p", null, t("draw.previewHelp")),
         previewForm.field("maxBookings", COUNT),
       ], { submit: t("draw.showPreview"), onsubmit: showPreview }),
-      !isDrawn && result,
+      result,
     ]);
   }
 
@@ -293,8 +293,9 @@ export function openDraw(campaignId) {
     );
   }
 
-  /** A field for another number of places in the preview. @param {any} slot */
+  /** A field for another number of places in the preview, or the number that was drawn. @param {any} slot */
   function places(slot) {
+    if (data.draw.state === "DRAWN") return number(slot.capacity);
     const oninput = (/** @type {any} */ event) => (whatIf[slot.slotId] = event.target.value);
     return input(whatIf[slot.slotId] ?? String(slot.capacity), {
       ...COUNT,

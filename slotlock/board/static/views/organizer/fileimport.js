@@ -13,7 +13,12 @@ export class FileImport {
   file = null;
   /** What the server says about the file. @type {any} */
   report = null;
-  /** @type {{line: number, lines?: number[], count?: number, header: string | null, message: string, code: string, values: Record<string, any>}[]} */
+  /**
+   * @type {{
+   *   line: number, lines?: number[], count?: number, column: string | null, header: string | null,
+   *   message: string, code: string, values: Record<string, any>,
+   * }[]}
+   */
   problems = [];
   problemCount = 0;
   error = "";

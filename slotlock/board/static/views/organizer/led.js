@@ -1,10 +1,10 @@
 // @ts-check
 /** The courses that a person leads, such as a teacher: the list, the door, a mail to all and files of each. */
-import { codeOf, run } from "../../client.js";
+import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, failure, notice, section, whose } from "../../parts.js";
 import { whereOf } from "../../rows.js";
-import { oneAtATime, readAll } from "../../store.js";
+import { readAll, readerOf } from "../../store.js";
 import { t, timeOf } from "../../text.js";
 import { roster } from "./course/roster.js";
 import { today } from "./door/choice.js";
@@ -19,25 +19,16 @@ const READ_LED_AGAIN_MS = 60_000;
 export function openLed() {
   /** @type {any[] | null} */
   let slots = null;
-  let error = "";
   /** The course whose list is open. */
   let listed = "";
   /** What a card has by its course. @type {Map<string, any>} */
   const cards = new Map();
-  const load = oneAtATime(readOnce);
+  const load = readerOf(async () => {
+    slots = (await readAll("led", { from: today().from }, "slots")) ?? [];
+    const slot = slots.find((each) => each.id === listed);
+    if (slot) await cardOf(slot).people.load(slot);
+  });
   const timer = setInterval(load, READ_LED_AGAIN_MS);
-
-  async function readOnce() {
-    try {
-      slots = (await readAll("led", { from: today().from }, "slots")) ?? [];
-      const slot = slots.find((each) => each.id === listed);
-      if (slot) await cardOf(slot).people.load(slot);
-      error = "";
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
   load();
 
   /** @param {any} slot */
@@ -92,11 +83,11 @@ export function openLed() {
     };
     return [
       h("h1", null, t("tab.led")),
-      error && failure(error, load),
+      load.error && failure(load.error, load),
       slots
         ? Object.entries(parts).map(([part, found]) => found.length > 0
           && section(part, t(`led.${part}`), h("ul", { class: "frame list" }, found.map(entry))))
-        : !error && bones(3),
+        : !load.error && bones(3),
       slots?.length === 0 && notice("", "list", t("led.none")),
     ];
   }

@@ -1,9 +1,10 @@
 // @ts-check
 /** The mails of the site: what was sent to whom, and what each kind says. */
 import { say } from "../../page.js";
-import { codeOf, me, run } from "../../client.js";
+import { me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, failure, notice } from "../../parts.js";
+import { readerOf } from "../../store.js";
 import { LANGUAGES, deviceZone, language, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { whenOf } from "./forms/localtime.js";
@@ -154,22 +155,12 @@ export function mailText(preview, lang) {
 function openTexts(campaign) {
   /** @type {any[] | null} */
   let previews = null;
-  let error = "";
   let kind = "booked";
   let locale = language;
 
-  async function load() {
-    const wanted = locale;
-    try {
-      const found = await run("mailPreviews", { locale: wanted, id: campaign || null });
-      if (wanted !== locale) return;
-      previews = found.mailPreviews;
-      error = "";
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
+  const load = readerOf(async () => {
+    previews = (await run("mailPreviews", { locale, id: campaign || null })).mailPreviews;
+  });
   load();
 
   function render() {
@@ -183,8 +174,8 @@ function openTexts(campaign) {
           locale = value;
           load();
         })),
-      error && failure(error, load),
-      shown ? mailText(shown, locale) : !error && bones(4),
+      load.error && failure(load.error, load),
+      shown ? mailText(shown, locale) : !load.error && bones(4),
     ];
   }
 

@@ -11,7 +11,7 @@ import { editTexts, withoutHalves } from "./course/history.js";
 import { announcer } from "./forms/announce.js";
 import { saveCsv } from "./files.js";
 import { DAY_MS } from "./forms/localtime.js";
-import { level, zoneNote } from "./parts.js";
+import { choice, level, zoneNote } from "./parts.js";
 import { byListName, listName, userLink } from "./people/parts.js";
 
 const READ_MONITOR_AGAIN_MS = 5000;
@@ -34,6 +34,7 @@ const ACTIONS = [
   "MOVED",
   "CANCELLED",
   "EXPIRED",
+  "SLOT_CREATED",
   "SLOT_EDITED",
   "SLOT_PUBLISHED",
   "SLOT_CANCELLED",
@@ -68,6 +69,8 @@ export function openMonitor(campaignId) {
   /** Who has nothing, once somebody asked. @type {any[] | null} */
   let unplaced = null;
   let unplacedState = "";
+  /** Of which group names are shown; "" for all. */
+  let unplacedGroup = "";
   let error = "";
   let reads = 0;
   let isLeft = false;
@@ -116,7 +119,7 @@ export function openMonitor(campaignId) {
     unplacedState = "loading";
     redraw();
     try {
-      unplaced = (await readAll("unplaced", { campaign: campaignId }, "unplaced"))?.sort(byListName) ?? null;
+      unplaced = (await readAll("unplaced", { campaign: campaignId }, "unplaced"))?.sort(byGroups) ?? null;
       unplacedState = "";
     } catch (caught) {
       unplacedState = codeOf(caught);
@@ -308,11 +311,17 @@ export function openMonitor(campaignId) {
   /** @param {any[]} found */
   function names(found) {
     if (!found.length) return notice("yours", "tick", t("monitor.allPlaced"));
-    return list("ul", { class: "stack tight" }, found.map(({ user, waiting }) => ({
-      key: user.id,
-      signature: JSON.stringify([user, waiting]),
-      build: () => unplacedItem(user, waiting),
-    })));
+    const groups = [...new Set(found.flatMap(({ user }) => user.groups ?? []))].sort(compareNames);
+    const isShown = (/** @type {any} */ { user }) => !groups.includes(unplacedGroup) || user.groups.includes(unplacedGroup);
+    const options = /** @type {Array<[string, string]>} */ ([["", t("mail.anyState")], ...groups.map((each) => [each, each])]);
+    return [
+      groups.length > 1 && choice("unplaced-group", t("form.group"), options, unplacedGroup, (value) => (unplacedGroup = value)),
+      list("ul", { class: "stack tight" }, found.filter(isShown).map(({ user, waiting }) => ({
+        key: user.id,
+        signature: JSON.stringify([user, waiting]),
+        build: () => unplacedItem(user, waiting),
+      }))),
+    ];
   }
 
   /** @param {any} user @param {any[]} waiting what the user waits for */
@@ -365,6 +374,12 @@ export function openMonitor(campaignId) {
   };
 }
 
+/** Compare people by their classes, and then by their names. @param {any} a @param {any} b */
+function byGroups(a, b) {
+  const [first, second] = [a, b].map(({ user }) => commas(user.groups ?? []));
+  return compareNames(first, second) || byListName(a, b);
+}
+
 /** Return a step of 1, 2 or 5 times a power of ten that is at least this. @param {number} least */
 function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
@@ -409,13 +424,20 @@ function inLines(entries) {
   const ended = new Set(entries.filter(({ action }) => action === "SLOT_CANCELLED").map(keyOf));
   /** @type {any[]} */
   const lines = [];
-  for (const entry of withoutHalves(entries)) {
+  for (const found of withoutHalves(entries)) {
+    const entry = { ...found, action: isPublished(found) ? "SLOT_PUBLISHED" : found.action };
+    if (entry.action === "SLOT_CREATED") continue;
     const last = lines[lines.length - 1];
     if (ENDED.includes(entry.action) && ended.has(keyOf(entry))) continue;
     if (entry.action === "SLOT_PUBLISHED" && last?.action === entry.action && last.by?.id === entry.by?.id) last.count += 1;
     else lines.push({ ...entry, count: 1 });
   }
   return lines;
+}
+
+/** Whether a course was published when it was created. @param {any} entry */
+function isPublished({ action, edits }) {
+  return action === "SLOT_CREATED" && edits.some((/** @type {any} */ { field, after }) => field === "status" && after === "PUBLISHED");
 }
 
 /** Return what happened. @param {any} entry of the audit log */

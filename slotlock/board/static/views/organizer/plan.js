@@ -2,13 +2,13 @@
 /** A campaign of an organizer: its settings, its courses, and what is missing before everybody sees it. */
 import { go, say, site } from "../../page.js";
 import { now } from "../../clock.js";
-import { codeOf, me, run } from "../../client.js";
+import { me, run } from "../../client.js";
 import { h, list, redraw } from "../../kernel.js";
 import { bones, button, failure, hidden, icon, section } from "../../parts.js";
 import { whereOf } from "../../rows.js";
 import { audienceOf, groupsOf } from "../../slotstate.js";
 import { tab } from "../../storage.js";
-import { oneAtATime } from "../../store.js";
+import { readerOf } from "../../store.js";
 import { commas, number, schoolZone, shortOf, shortWhenOf, t } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { courseFile } from "./coursefile.js";
@@ -44,7 +44,6 @@ export function openPlan(part) {
   let slots = null;
   /** @type {import("./readiness.js").Check[] | null} */
   let checks = null;
-  let error = "";
   /** The form of the address. @type {any} */
   let form = null;
   let made = created;
@@ -52,28 +51,21 @@ export function openPlan(part) {
   /** The slots that are selected, and the series whose dates are all shown. */
   const selected = new Set();
   const expanded = new Set();
-  const load = oneAtATime(readOnce);
+  const load = readerOf(async () => {
+    ({ campaign } = await run("plan", { id: campaignId }));
+    redraw();
+    if (!campaign) return "CAMPAIGN_NOT_FOUND";
+    if (file) return;
+    const found = (slots = await readSlots("planSlots", { campaign: campaignId }));
+    for (const id of selected) if (!found.some((slot) => slot.id === id)) selected.delete(id);
+    redraw();
+    if (isForm) return void (form ??= await formOfAddress());
+    checks = await readChecks(campaign, found.filter((slot) => slot.status !== "CANCELLED"), zone());
+  });
   const actions = new Actions();
   const letter = announcer({ campaignId });
   const zone = () => slots?.[0]?.timeZone ?? schoolZone;
 
-  async function readOnce() {
-    try {
-      ({ campaign } = await run("plan", { id: campaignId }));
-      error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
-      redraw();
-      if (!campaign || file) return;
-      const found = (slots = await readSlots("planSlots", { campaign: campaignId }));
-      for (const id of selected) if (!found.some((slot) => slot.id === id)) selected.delete(id);
-      redraw();
-      if (isForm) return void (form ??= await formOfAddress());
-      checks = await readChecks(campaign, found.filter((slot) => slot.status !== "CANCELLED"), zone());
-    } catch (caught) {
-      error = codeOf(caught);
-    } finally {
-      redraw();
-    }
-  }
   load();
 
   /** Return the form of the address, with what was typed there before. */
@@ -142,6 +134,7 @@ export function openPlan(part) {
    */
   async function each(key, name, chosen) {
     let isDone = true;
+    made = null;
     for (const slot of chosen) {
       if (!(await actions.run(key, name, { id: slot.id }))) {
         const refusal = actions.problems.get(key);
@@ -165,6 +158,7 @@ export function openPlan(part) {
 
   /** Publish the campaign, whose drafts stay hidden. */
   async function publishOthers() {
+    made = null;
     if (await actions.run("publish", "publishCampaign", { id: campaignId }, t("plan.published"))) await load();
   }
 
@@ -217,7 +211,7 @@ export function openPlan(part) {
       h("p", null, h("a", { href: "#/organizer" }, t("orga.title")), " › ", h("a", { href: `#/plan/${campaignId}` }, campaign.name)),
       madeNotice(),
       file ? file.render(title)
-        : !form ? [h("h1", null, title), error ? failure(error, load) : bones(6)]
+        : !form ? [h("h1", null, title), load.error ? failure(load.error, load) : bones(6)]
         : panel === "settings" ? form.render(title, campaignFields(form), { ...page, onsubmit: saveSettings })
         : panel === "copy" ? copyPanel(form, campaign, close)
         : form.render(title, slotFields(form, null), {
@@ -254,7 +248,7 @@ export function openPlan(part) {
               ? button(index ? "plain" : "second", label, DOES[target])
               : h("a", { class: index ? "btn plain" : "btn second", href: target }, label))),
           ),
-        ))) : error ? failure(error, load) : bones(3),
+        ))) : load.error ? failure(load.error, load) : bones(3),
       actions.problem("drafts"),
     ]);
   }
@@ -396,7 +390,7 @@ export function openPlan(part) {
     title: () => campaign?.name ?? t("orga.title"),
     width: /** @type {"wide"} */ ("wide"),
     render() {
-      if (error && !(campaign && slots)) return [failure(error, load)];
+      if (load.error && !(campaign && slots)) return [failure(load.error, load)];
       if (!campaign) return [bones(6)];
       if (isForm) return formPage();
       return [...head(), readiness(), slotsSection(), foot()];

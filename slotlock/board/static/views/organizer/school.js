@@ -4,6 +4,7 @@ import { say, site } from "../../page.js";
 import { codeOf, me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, notice, section } from "../../parts.js";
+import { readerOf } from "../../store.js";
 import { LANGUAGES, deviceZone, language, t } from "../../text.js";
 import { Form } from "./forms/form.js";
 import { isZone, whenOf } from "./forms/localtime.js";
@@ -118,7 +119,6 @@ export function openSchool() {
   let log = [];
   /** @type {any} */
   let mail = null;
-  let error = "";
   /** What neither the school nor its settings say, as this device has it. @type {Record<string, any>} */
   let proposed = {};
   let isSaved = false;
@@ -127,18 +127,12 @@ export function openSchool() {
   let form;
   const isAdmin = me?.role === "ADMIN";
 
-  async function load() {
-    try {
-      const found = await run("siteSetup");
-      take(found.siteSetup);
-      log = found.auditLog.nodes;
-      error = "";
-      preview();
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
+  const load = readerOf(async () => {
+    const found = await run("siteSetup");
+    take(found.siteSetup);
+    log = found.auditLog.nodes;
+    preview();
+  });
   load();
 
   /** @param {any} setup */
@@ -217,7 +211,7 @@ export function openSchool() {
   }
 
   function render() {
-    if (!own) return [error ? failure(error, load) : bones(5)];
+    if (!own) return [load.error ? failure(load.error, load) : bones(5)];
     return [
       h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
       isAdmin

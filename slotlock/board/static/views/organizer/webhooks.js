@@ -1,10 +1,10 @@
 // @ts-check
 /** Webhooks: a list, a form, the secret once, and the messages with what became of them. */
-import { codeOf, me, newKey, run } from "../../client.js";
+import { me, newKey, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, checkbox, failure, hidden, notice } from "../../parts.js";
 import { opening } from "../../slotstate.js";
-import { readAll } from "../../store.js";
+import { readAll, readerOf } from "../../store.js";
 import { commas, deviceZone, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { Form } from "./forms/form.js";
@@ -43,7 +43,6 @@ export function openWebhooks() {
   let webhooks = null;
   /** @type {any[]} */
   let campaigns = [];
-  let error = "";
   /** The result with the secret that was created last: nobody can read it a second time. @type {any} */
   let created = null;
   /** The webhook that is changed; null for a new one. @type {any} */
@@ -54,16 +53,10 @@ export function openWebhooks() {
   let shown = null;
   const actions = new Actions();
 
-  async function load() {
-    try {
-      campaigns = (await readAll("campaigns", {}, "campaigns")) ?? [];
-      webhooks = (await run("webhooks")).webhooks;
-      error = "";
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
+  const load = readerOf(async () => {
+    campaigns = (await readAll("campaigns", {}, "campaigns")) ?? [];
+    webhooks = (await run("webhooks")).webhooks;
+  });
   load();
 
   /** Show the messages of a webhook. @param {string} id "" to close */
@@ -231,8 +224,8 @@ export function openWebhooks() {
         ),
         h("p", { class: "soft" }, t("webhooks.help")),
         form && formOf(form),
-        error && !webhooks
-          ? failure(error, load)
+        load.error && !webhooks
+          ? failure(load.error, load)
           : !webhooks ? bones(2) : webhooks.length ? h("ul", { class: "frame list" }, webhooks.map(entry)) : notice("", "list", t("webhooks.none")),
       ];
     },

@@ -80,11 +80,14 @@ export function withoutHalves(entries) {
 }
 
 /** Return what happened; a move has a direction. @param {any} entry @param {boolean} isOfPerson */
-function actionText({ action, movedFrom, movedTo, slot }, isOfPerson) {
+function actionText({ action, movedFrom, movedTo, slot, by, user }, isOfPerson) {
   const [from, to] = [movedFrom ?? (movedTo && slot), movedTo ?? (movedFrom && slot)].map((each) => each?.title ?? "");
   if (isOfPerson && from) return t("history.moved", { from, to });
   if (movedFrom) return t("history.movedFrom", { from });
-  return movedTo ? t("history.movedTo", { to }) : t(`history.${action}`, {}, action);
+  if (movedTo) return t("history.movedTo", { to });
+  // What a course had ends with it.
+  if (action === "CANCELLED" && by && slot?.status !== "CANCELLED") return t(by.id === user?.id ? "history.givenBack" : "place.taken");
+  return t(`history.${action}`, {}, action);
 }
 
 /** Return what an entry of the audit log changed, in words: each thing once, and not what its action says. @param {any} entry @returns {string[]} */

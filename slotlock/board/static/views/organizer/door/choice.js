@@ -1,11 +1,10 @@
 // @ts-check
 /** The courses of today, each with its door. */
-import { codeOf } from "../../../client.js";
 import { now } from "../../../clock.js";
 import { h, redraw } from "../../../kernel.js";
 import { bones, failure, notice } from "../../../parts.js";
 import { whereOf } from "../../../rows.js";
-import { readAll } from "../../../store.js";
+import { readAll, readerOf } from "../../../store.js";
 import { dayOf, deviceZone, t, timeOf } from "../../../text.js";
 import { about } from "../people/parts.js";
 
@@ -21,17 +20,10 @@ export function today() {
 export function openChoice() {
   /** @type {any[] | null} */
   let slots = null;
-  let error = "";
 
-  async function load() {
-    try {
-      slots = await readAll("doorSlots", today(), "slots");
-      error = "";
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
+  const load = readerOf(async () => {
+    slots = await readAll("doorSlots", today(), "slots");
+  });
   load();
 
   /** @param {any} slot */
@@ -53,8 +45,8 @@ export function openChoice() {
       const order = (slots ?? []).filter((slot) => slot.meetings.length).sort((a, b) => a.meetings[0].startTime.localeCompare(b.meetings[0].startTime));
       return [
         h("div", { class: "top" }, h("h1", null, t("door.title")), h("p", { class: "soft" }, dayOf(new Date(now()), deviceZone))),
-        error && !slots
-          ? failure(error, load)
+        load.error && !slots
+          ? failure(load.error, load)
           : slots
             ? (order.length
               ? h("ul", { class: "frame list" }, order.map(entry))

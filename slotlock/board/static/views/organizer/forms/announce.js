@@ -4,7 +4,7 @@ import { say, site } from "../../../page.js";
 import { codeOf, run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon, notice, whose } from "../../../parts.js";
-import { t } from "../../../text.js";
+import { asSentence, sentences, t } from "../../../text.js";
 import { toggleButton } from "../parts.js";
 import { Form } from "./form.js";
 
@@ -71,7 +71,7 @@ export function announcer(audience, isLed = false) {
   /** Say who gets what. */
   function question() {
     const ask = t(count() === undefined ? "announce.questionAll" : "announce.question", { count: count() });
-    return title() + t("whose", { name: [form.text("subject"), ask].join(t("semicolon")) });
+    return sentences([asSentence(title() + t("whose", { name: form.text("subject") })), ask]);
   }
 
   function fields() {

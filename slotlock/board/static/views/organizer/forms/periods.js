@@ -3,7 +3,8 @@
 import { h, redraw } from "../../../kernel.js";
 import { site } from "../../../page.js";
 import { bones, failure, notice } from "../../../parts.js";
-import { codeOf, run } from "../../../client.js";
+import { run } from "../../../client.js";
+import { readerOf } from "../../../store.js";
 import { listOf, periods, sentences, t, timeFormat } from "../../../text.js";
 import { Form } from "./form.js";
 import { DAY_MS } from "./localtime.js";
@@ -47,7 +48,6 @@ function numberOf(name) {
 export function openPeriods() {
   /** @type {any} */
   let form = null;
-  let error = "";
   let saved = "";
 
   /** @param {any[]} all as the API has them */
@@ -56,14 +56,7 @@ export function openPeriods() {
       { name, startTime: startTime.slice(0, 5), endTime: endTime.slice(0, 5), weekdays: weekdays.join(" ") })) });
   }
 
-  async function load() {
-    try {
-      show((await run("periods", {})).periods);
-    } catch (caught) {
-      error = codeOf(caught);
-    }
-    redraw();
-  }
+  const load = readerOf(async () => show((await run("periods", {})).periods));
   load();
 
   async function submit() {
@@ -85,7 +78,7 @@ export function openPeriods() {
 
   function render() {
     const top = h("p", null, h("a", { href: "#/organizer" }, t("orga.title")));
-    if (!form) return [top, h("h1", null, t("periods.title")), error ? failure(error, load) : bones(4)];
+    if (!form) return [top, h("h1", null, t("periods.title")), load.error ? failure(load.error, load) : bones(4)];
     // Usual weekdays, and those of the rows.
     const own = form.values.periods.map((/** @type {any} */ each) => each.weekdays);
     const sets = ["", WEEKDAYS.slice(0, 5).join(" "), WEEKDAYS.slice(0, 4).join(" "), ...WEEKDAYS, ...own];

@@ -3,7 +3,7 @@
 import { say } from "../../../page.js";
 import { me } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
-import { askOnce, button, notice, section } from "../../../parts.js";
+import { askOnce, button, checkbox, notice, section } from "../../../parts.js";
 import { commas, dayOf, deviceZone, number, t } from "../../../text.js";
 import { FileImport, linesText } from "../fileimport.js";
 import { answer, why } from "../forms/actions.js";
@@ -13,10 +13,26 @@ import { about, back, userLink } from "./parts.js";
 export function openImport() {
   /** What happens to the accounts that somebody registered, by line. @type {Map<number, string>} */
   const choices = new Map();
+  let isOfParents = false;
   const imports = new FileImport(
-    (isDryRun) => `/users/import?dryRun=${isDryRun}${linesOf("claim")}${linesOf("vouch")}`,
+    (isDryRun) => `/users/import?dryRun=${isDryRun}${linesOf("claim")}${linesOf("vouch")}${isOfParents ? "&addressesOf=guardians" : ""}`,
     () => choices.clear(),
   );
+
+  /** @param {boolean} isChecked */
+  function setOfParents(isChecked) {
+    isOfParents = isChecked;
+    choices.clear();
+    imports.send(true);
+  }
+
+  /** Offer that the addresses are those of parents; more so if several lines have the same. */
+  function parentsPart() {
+    const isShared = imports.problems.some(({ code, column }) => code === "SAME_USER" && column === "email");
+    return isShared
+      ? notice("", "warning", t("people.sharedAddresses"), button("second", t("people.ofParents"), () => setOfParents(true)))
+      : checkbox("check", t("people.ofParents"), { checked: isOfParents }, setOfParents);
+  }
 
   /** @param {string} choice */
   function linesOf(choice) {
@@ -33,7 +49,7 @@ export function openImport() {
       h("ol", { class: "frame list" }, first.map((/** @type {any} */ each) => h(
         "li",
         null,
-        about(h("strong", null, each.name ?? ""), [each.email, each.groups.join(", ")]),
+        about(h("strong", null, each.name ?? ""), [each.email, each.groups.join(", "), each.guardians.join(", ")]),
       ))),
       groups.length > 0 && h("p", null, t("people.readGroups", {
         groups: groups.map((/** @type {any} */ each) => `${each.name} (${number(each.count)})`).join(", "),
@@ -120,10 +136,16 @@ export function openImport() {
     ]);
   }
 
+  function done() {
+    isOfParents = false; // the next file may be one of the staff
+    say(t("people.imported", { name: imports.name }));
+    redraw();
+  }
+
   function result() {
     const { report, name } = imports;
-    const { dryRun, leavers, selfRegistered } = report;
-    const changes = report.created + report.updated + [...choices.values()].filter(Boolean).length;
+    const { dryRun, leavers, selfRegistered, linksAdded, linksRemoved, leadersChanged } = report;
+    const changes = report.created + report.updated + leadersChanged + [...choices.values()].filter(Boolean).length;
     return [
       dryRun
         ? h("h2", null, t("people.preview", { name }))
@@ -134,13 +156,15 @@ export function openImport() {
           h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations")),
         ),
       imports.counts(["created", "updated", "unchanged", ...["vouchedFor", "claimed"].filter((each) => report[each])]),
+      linksAdded + linksRemoved > 0 && h("p", null, t("people.links", { added: number(linksAdded), removed: number(linksRemoved) })),
+      leadersChanged > 0 && h("p", null, t("people.leaders", { shown: number(leadersChanged) })),
       dryRun && asRead(),
       imports.ignored(),
       similarGroups(report.similarGroups),
       selfRegistered.length > 0 && registeredPart(),
       leavers.length > 0 && leaversPart(),
       dryRun && (changes
-        ? imports.button(t("people.importNow", { count: changes, shown: number(changes) }), () => say(t("people.imported", { name })))
+        ? imports.button(t("people.importNow", { count: changes, shown: number(changes) }), done)
         : !selfRegistered.length && notice("", "tick", t("people.nothingToDo"))),
     ];
   }
@@ -157,7 +181,7 @@ export function openImport() {
         h("p", { class: "small soft" }, t("people.importExample")),
         h("pre", { class: "sheet small", tabindex: 0 }, t("people.importSample")),
       ),
-      imports.render(result),
+      imports.render(result, parentsPart()),
     ],
   };
 }

@@ -112,7 +112,7 @@ export function openPerson(part) {
       if (!result) return;
       invitation = { ...result, isMailed: site.sendsMail && result.user.email };
       form = formOf(user);
-      say(t("people.createdOne", { name }));
+      say(t("people.createdOne", result.user));
       return;
     }
     const id = user.id;

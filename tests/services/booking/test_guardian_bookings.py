@@ -1,0 +1,233 @@
+"""Bookings of guardians: at once, as organizers, and together in the batches of a queue."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import MadeAs, SlotId
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules.book import BookingRequest
+from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots import slot_document_updates
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
+from slotlock.infrastructure.mongo.users.user_repository import UserRepository
+from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
+from slotlock.infrastructure.redis.admission.partitions import StreamEntry
+from slotlock.services.admission import queued_batch
+from slotlock.services.admission.queued_batch import serve_batch
+from slotlock.services.booking.book import BookingOptions, book_slot, book_slots
+from slotlock.services.booking.move import move
+from slotlock.services.idempotency_key import IdempotencyKey
+from tests.support.apps.variants.slot_writer import _id_only_filter
+from tests.support.domain.builders import HOUR, build_slot
+from tests.support.model.operations import MORNING
+from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.scenarios.families import store_guardians
+
+
+@pytest.fixture(scope="module")
+def opened(servers: EmbeddedServers) -> Iterator[ServicePair]:
+    """Yield two services on a database of their own."""
+    with open_service_pair(servers, "guardian_bookings") as opened:
+        yield opened
+
+
+@pytest.fixture
+def pair(opened: ServicePair) -> ServicePair:
+    """Return them without bookings and families."""
+    opened.reset()
+    opened.database["users"].update_many({}, {"$unset": {"guardians": ""}})
+    return opened
+
+
+def add_slots(pair: ServicePair, *capacities: int, choice_group: str | None = None) -> list[SlotId]:
+    """Insert a slot of each capacity."""
+    start = MORNING.replace(year=2041)
+    slots = [
+        build_slot(
+            capacity, id=new_slot_id(), start=start, end=start + HOUR, choice_group=choice_group
+        )
+        for capacity in capacities
+    ]
+    writer = pair.services[0].slot_writer
+    assert check_written(pair.runner.run(writer.commit(WriteSet((), new_slots=tuple(slots)))))
+    return [slot.id for slot in slots]
+
+
+def booked_users(pair: ServicePair, slot_id: SlotId) -> list[UserId]:
+    """Return the users with a place in a slot."""
+    stored = pair.runner.run(pair.services[0].slots.find_with_roster(slot_id))
+    assert stored is not None
+    return [each.user_id for each in stored.bookings]
+
+
+def book_at_once(pair: ServicePair, *book: Callable[[Any], Awaitable[Any]]) -> list[str]:
+    """Let two bookings decide on the same slot, the first of which writes last."""
+
+    async def race() -> list[str]:
+        reached = pair.slot_writer(0).pause_next_commit()
+        first = asyncio.ensure_future(book[0](pair.services[0]))
+        await reached.wait()
+        pair.delete_locks()
+        second = await book[1](pair.services[1])
+        pair.slot_writer(0).resume_event.set()
+        return [type(each.outcome).__name__ for each in (await first, second)]
+
+    return pair.runner.run(race())
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_two_parents_who_book_one_child_at_once_get_one_place(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    mother, father, child = (caller.user_id for caller in pair.callers[:3])
+    store_guardians(pair.database, child, mother, father)
+    (slot_id,) = add_slots(pair, 3)
+    if not is_guarded:
+        monkeypatch.setattr(slot_document_updates, "version_filter", _id_only_filter)
+    outcomes = book_at_once(
+        pair,
+        *(
+            lambda services, caller=caller: book_slot(
+                services, caller, slot_id, child, BookingOptions()
+            )
+            for caller in pair.callers[:2]
+        ),
+    )
+    # The control: without the version, the child has two places.
+    assert outcomes == (["AlreadyBooked", "Booked"] if is_guarded else ["Booked", "Booked"])
+    assert booked_users(pair, slot_id) == [child] * (1 if is_guarded else 2)
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_of_two_families_that_want_the_last_two_places_one_gets_both(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    ids = [caller.user_id for caller in pair.callers]
+    families = {0: (ids[2], ids[3]), 1: (ids[4], ids[1])}
+    for parent, children in ((0, families[0]), (5, families[1])):
+        for child in children:
+            store_guardians(pair.database, child, ids[parent])
+    (slot_id,) = add_slots(pair, 2)
+    if not is_guarded:
+        monkeypatch.setattr(slot_document_updates, "version_filter", _id_only_filter)
+
+    def family(parent: Caller, children: Sequence[UserId]) -> Callable[[Any], Awaitable[Any]]:
+        claims = [(slot_id, child) for child in children]
+        return lambda services: book_slots(services, parent, claims, BookingOptions())
+
+    outcomes = book_at_once(
+        pair, family(pair.callers[0], families[0]), family(pair.callers[5], families[1])
+    )
+    if is_guarded:
+        assert outcomes == ["NoneBooked", "AllBooked"]
+        assert set(booked_users(pair, slot_id)) == set(families[1])
+    else:  # The control: without the version, both families have places.
+        assert outcomes == ["AllBooked", "AllBooked"]
+
+
+def organizers_first(request: BookingRequest, caller: Caller, *, leads: bool = False) -> Any:
+    """Return the request as what an organizer makes it who overrides limits for each other user."""
+    assert not leads
+    is_organizer = caller.is_organizer and request.user_id != caller.user_id
+    return BookingRequest(
+        request.user_id, request.booking_id, request.requested_by, as_organizer=is_organizer
+    )
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_an_organizer_books_and_moves_the_own_child_by_the_rules(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    organizer, child = pair.organizer, pair.callers[0].user_id
+    store_guardians(pair.database, child, organizer.user_id)
+    one, other = add_slots(pair, 2, 2, choice_group="week 1")
+    (free,) = add_slots(pair, 2)
+    if not is_guarded:
+        monkeypatch.setattr(BookingRequest, "made_by", organizers_first)
+
+    async def outcomes() -> list[str]:
+        services, options = pair.services[0], BookingOptions()
+        first = await book_slot(services, organizer, one, child, options)
+        second = await book_slot(services, organizer, other, child, options)
+        elsewhere = await book_slot(services, organizer, free, child, options)
+        assert isinstance(first.outcome, Booked)
+        assert isinstance(elsewhere.outcome, Booked)
+        booking = elsewhere.outcome.booking
+        assert booking.made_as is (MadeAs.GUARDIAN if is_guarded else None)
+        request = BookingChangeRequest(free, booking.id, organizer)
+        moved = await move(services, request, other)
+        return [type(each.outcome).__name__ for each in (second, moved)]
+
+    # The control is the expression that knew organizers only: it overrides the limit.
+    expected = ["LimitReached"] * 2 if is_guarded else ["Booked", "AlreadyBooked"]
+    assert pair.runner.run(outcomes()) == expected
+
+
+def queued(slot_id: SlotId, *requests: tuple[UserId, UserId]) -> list[StreamEntry]:
+    """Return requests of the queue, each of a sender for a user."""
+    entries = []
+    for number, (sender, user_id) in enumerate(requests):
+        key = IdempotencyKey.for_request(sender, f"{number}", slot_id)
+        hashes = (key.key_hash, key.short_request_hash)
+        booking = QueuedBooking(slot_id, user_id, sender, False, *hashes)
+        entries.append(StreamEntry(f"{number}-0", {}, booking, MORNING))
+    return entries
+
+
+def test_the_queue_decides_a_run_of_guardians_with_one_read_and_one_write(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mother, father, mia, ben, other = (caller.user_id for caller in pair.callers[:5])
+    organizer = pair.organizer.user_id
+    for child in (mia, ben):
+        store_guardians(pair.database, child, mother, organizer)
+    (slot_id,) = add_slots(pair, 9)
+    calls = Counter[str]()
+
+    def count(holder: Any, name: str) -> None:
+        original = getattr(holder, name)
+
+        async def counted(*arguments: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return await original(*arguments, **options)
+
+        monkeypatch.setattr(holder, name, counted)
+
+    count(queued_batch, "run_with_lock")
+    count(queued_batch, "execute_booking")
+    count(UserRepository, "find_many")
+    services = pair.services[0]
+
+    def serve(*requests: tuple[UserId, UserId]) -> dict[str, int]:
+        calls.clear()
+        entries = queued(slot_id, *requests)
+        assert pair.runner.run(serve_batch(services, slot_id, entries)) == entries
+        return dict(calls)
+
+    together = serve((mother, mia), (other, other), (organizer, ben), (mother, mother))
+    assert together == {"find_many": 1, "run_with_lock": 1}
+    assert booked_users(pair, slot_id) == [mia, other, ben, mother]
+    stored = pair.runner.run(services.slots.find_with_roster(slot_id))
+    assert stored is not None
+    # An organizer who is a guardian overrides nothing here either.
+    assert [each.made_as for each in stored.bookings] == [
+        MadeAs.GUARDIAN, None, MadeAs.GUARDIAN, None,
+    ]  # fmt: skip
+    assert not any(each.history[0].overridden_limits for each in stored.bookings)
+    pair.reset()
+    (slot_id,) = add_slots(pair, 9)
+    store_guardians(pair.database, mia, mother)
+    store_guardians(pair.database, ben)
+    # Who is no guardian any more is asked for teams and led slots, alone, and refused.
+    divided = serve((mother, mia), (mother, ben), (father, father))
+    assert (divided["run_with_lock"], divided["execute_booking"]) == (2, 1)
+    assert booked_users(pair, slot_id) == [mia, father]
+    records = pair.database["idempotency_records"].find({}, {"outcome": 1})
+    assert sum("NotTeammate" in str(each) for each in records) == 1
