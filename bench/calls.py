@@ -24,7 +24,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from bson import ObjectId
 from pymongo import MongoClient
+from pymongo.collection import Collection
 
 import slotlock
 from bench.comparison.servers import BenchmarkServers, running_servers
@@ -62,6 +64,10 @@ BOOK = """mutation B($id: ID!, $key: String) {
     ... on Refusal { code } } }"""
 PLAIN_BOOK = """mutation B($id: ID!) { bookSlot(input: {slotId: $id}) { __typename
   ... on Booked { slot { id isBooked bookedBy { id } } } ... on Refusal { code } } }"""
+DEPENDENTS = "{ me { dependents { id } } }"
+BOOK_FOR = """mutation B($id: ID!, $user: ID!) { bookSlot(input: {slotId: $id, userId: $user}) {
+  __typename ... on Booked { booking { id madeAs } slot { id isBooked } }
+  ... on Refusal { code } } }"""
 HOLD = """mutation H($id: ID!) { bookSlot(input: {slotId: $id, hold: true}) { __typename
   ... on Booked { booking { id status heldUntil } } ... on Refusal { code } } }"""
 CONFIRM = """mutation C($id: ID!) { confirmBooking(bookingId: $id) { __typename
@@ -114,6 +120,10 @@ def workloads(first_day: datetime) -> Iterator[Sequence[Step]]:
         (result,) = data.values()
         return {"id": result["booking"]["id"]}
 
+    def dependent(number: int, data: Any) -> dict[str, Any]:
+        (child,) = data["me"]["dependents"]
+        return slot(number) | {"user": child["id"]}
+
     yield [
         Step("spread: book distinct slots", PLAIN_BOOK, slot),
         Step("mine: read one's bookings", MINE, lambda *_: {}),
@@ -124,6 +134,10 @@ def workloads(first_day: datetime) -> Iterator[Sequence[Step]]:
     yield [Step("list: 50 open slots of a day", LIST, day)]
     yield [
         Step("key: book with a key", BOOK, lambda number, _: slot(number) | {"key": str(number)})
+    ]
+    yield [
+        Step("family: read one's dependents", DEPENDENTS, lambda *_: {}),
+        Step("guardian: book for a dependent", BOOK_FOR, dependent),
     ]
     yield [Step("campaign: book under its limits", PLAIN_BOOK, campaign_slot)]
     yield [
@@ -258,11 +272,22 @@ def counting_app(
             target.seed(numbers)
             seeded.append(target)
         tokens = slotlock_target.tokens(servers, requests)
+        _add_children(client[slotlock_target.DATABASE_NAME]["users"])
         with running("calls", command, folder) as app:
             counting = CountingApp(app, tokens, seeded, first_day, counts_file, counted_waves)
             for _ in counting.count([FIRST_USE]):
                 pass
             yield counting
+
+
+def _add_children(users: Collection[Document]) -> None:
+    """Give each user a child."""
+    guardians = [each["_id"] for each in users.find({}, {"_id": 1})]
+    users.insert_many(
+        {"_id": ObjectId(), "name": "Mia", "email": f"child {id_}", "role": "member",
+         "createdAt": datetime.now(UTC), "sortName": f"Mia\t{id_}", "guardians": [id_]}
+        for id_ in guardians
+    )  # fmt: skip
 
 
 def _request(query: str, variables: dict[str, Any], token: str) -> bytes:

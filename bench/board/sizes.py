@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from slotlock.api.board.endpoint import (
+    FAMILY,
     FOR_ORGANIZERS,
     START,
     board_files,
@@ -15,8 +16,9 @@ FIRST_FILES = frozenset({"board.css", "icon.svg", "messages/en.js", START})
 
 
 def member_modules(names: Iterable[str]) -> set[str]:
-    """Return the modules of all views for members, without texts."""
-    return {name for name in names if is_module(name) and not name.startswith(FOR_ORGANIZERS)}
+    """Return the modules of all views for members, without texts and what only parents load."""
+    modules = (name for name in names if is_module(name) and name != FAMILY)
+    return {name for name in modules if not name.startswith(FOR_ORGANIZERS)}
 
 
 def file_sizes() -> dict[str, tuple[int, int]]:

@@ -75,6 +75,8 @@ ACCEPTED = re.compile(r"([\w-]+)(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$)|[\w-])")
 ALONE = (
     *(WORKER, RELOAD, ORGANIZERS),
     *("draws.js", "together.js", "views/account.js", "views/wishes.js"),
+    # Only parents load it.
+    (FAMILY := "family.js"),
     # Only a school that has periods loads it; its rows need the words of the first at once.
     (PERIODS := "periods.js"),
 )
@@ -299,7 +301,7 @@ def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardF
     merged = merged_modules(texts, START, alone=ALONE)
     files |= {name: stripped(text) for name, text in merged.items()}
     # The worker gets the version, and the names of the files that members of each school need.
-    others = (WORKER, PERIODS)
+    others = (WORKER, PERIODS, FAMILY)
     names = [name for name in files if name not in others and not name.startswith(FOR_ORGANIZERS)]
     worker = files[WORKER].replace("{{version}}", version)
     files[WORKER] = worker.replace("{{files}}", json.dumps(names))

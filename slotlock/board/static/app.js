@@ -5,7 +5,7 @@ import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSessi
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { hideNews, newsPanel, unreadNews } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
-import { invitations, leads, others, shows } from "./people.js";
+import { children, invitations, leads, others, shows } from "./people.js";
 import { showScheme } from "./scheme.js";
 import { language, loadLaterTexts, loadTexts, loadTextsOfOrganizers, periods, t } from "./text.js";
 import { onConnection } from "./socket.js";
@@ -97,6 +97,7 @@ function addressed() {
 
 /** Return the function that opens a view. @param {string} name @returns {Promise<(part: string) => View>} */
 async function load(name) {
+  if (children().length) await loadTogether();
   if (Object.hasOwn(LATER, name)) return (await Promise.all([LATER[name](), loadLaterTexts()]))[0];
   if (!FOR_ORGANIZERS.includes(name)) return Object.hasOwn(VIEWS, name) ? VIEWS[name] : nowhere;
   const [{ views }] = await Promise.all([import("./views/organizer.js"), loadTextsOfOrganizers()]);
@@ -176,13 +177,25 @@ async function missing(error) {
   return () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] });
 }
 
-/** Load once what shows teams and several places. */
-function loadTogether() {
-  if (hasTogether) return;
-  hasTogether = true;
-  loadLaterTexts().then(() => import("./together.js")).then(redraw, () => setTimeout(() => (hasTogether = false), WORKER_AFTER_MS));
+/** Open the view again, now that it shows what the children have. */
+function showAnew() {
+  if (!shownTo) return;
+  shownTo = "nobody";
+  show();
 }
-let hasTogether = false;
+
+/** Load once what shows teams and several places, for parents with their children. */
+function loadTogether() {
+  const wanted = children().length ? "family" : "together";
+  if (wanted === loadedFor) return loadingShown;
+  loadedFor = wanted;
+  /** @returns {Promise<any>} */
+  const begin = () => (wanted === "family" ? import("./family.js").then(showAnew) : import("./together.js"));
+  return (loadingShown = loadLaterTexts().then(begin).then(redraw, () => setTimeout(() => (loadedFor = ""), WORKER_AFTER_MS)));
+}
+let loadedFor = "";
+/** @type {any} */
+let loadingShown;
 shows.load = loadTogether;
 periods.load = () => site.periods && import("./periods.js").catch(() => null);
 

@@ -9,7 +9,7 @@ import { redraw } from "./kernel.js";
 import { subscribe } from "./socket.js";
 import { tellNews } from "./news.js";
 import { say } from "./page.js";
-import { notePlaces, placesFor } from "./people.js";
+import { placeKey, notePlaces, placesFor, shows } from "./people.js";
 import { tab } from "./storage.js";
 import { commas, errorText, listOf, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, t, timeOf } from "./text.js";
 
@@ -32,27 +32,29 @@ const SPOKEN_OFFER_S = [120];
 export const deciding = new Map();
 /** @type {Map<string, Refused>} */
 export const refused = new Map();
-/** Called with a slot's id and its new booking or waiting list entry. @type {Set<(slotId: string, change: any) => void>} */
+/** Called with a slot's id, its new booking or waiting list entry, and the id of another person who has it. @type {Set<Listener>} */
 const changeListeners = new Set();
 
-/** @param {(slotId: string, change: any) => void} listener @returns {() => void} */
+/** @typedef {(slotId: string, change: any, userId?: string) => void} Listener */
+/** @param {Listener} listener @returns {() => void} */
 export function onChange(listener) {
   changeListeners.add(listener);
   return () => changeListeners.delete(listener);
 }
 
 /** The states of bookings that this page brought about: their events are for other tabs and devices. */
-const known = new Set();
+export const known = new Set();
 
 /** @param {any} booking */
-function stateOf({ id, status, heldUntil }) {
+export function bookingState({ id, status, heldUntil }) {
   return [id, status, heldUntil ?? ""].join();
 }
 
 /** @param {string} at @param {any} change @param {any} [booking] of the result */
 function changed(at, change, booking) {
-  if (booking) known.add(stateOf(booking));
-  for (const listener of changeListeners) listener(slotOf(at), change);
+  if (booking) known.add(bookingState(booking));
+  const [slotId, userId] = at.split(" ");
+  for (const listener of changeListeners) listener(slotId, change, userId);
   redraw();
 }
 
@@ -159,8 +161,9 @@ function decided(at, { title, claims = [], hold }, result) {
   }
   for (const [index, booking] of bookings.entries()) {
     const { slotId, person } = claims[index] ?? { slotId: booking.slot.id, person: me };
-    if (person.id === me?.id) changed(slotId, { myBooking: booking }, booking);
-    else notePlaces(slotId, [...placesFor(slotId).filter((each) => each.person.id !== person.id), { id: booking.id, person }]);
+    const isOwn = person.id === me?.id;
+    changed(isOwn ? slotId : placeOf(slotId, person.id), { myBooking: booking }, booking);
+    if (!isOwn) notePlaces(slotId, [...placesFor(slotId).filter((each) => each.person.id !== person.id), { id: booking.id, person }]);
   }
   changed(at, {});
   const names = [...new Set(claims.map(({ person }) => person.name))];
@@ -259,17 +262,19 @@ function theirReason({ slotId, title, person }, refusal, all) {
 }
 
 /**
- * Run a change of one's own booking or waiting list entry.
+ * Run a change of one's own booking or waiting list entry, or of that of a child.
  * @param {any} slot @param {string} name @param {Record<string, any>} variables @param {(result: any) => any} toChange of the slot
  */
 async function change(slot, name, variables, toChange) {
-  const result = await sendForSlot(slot.id, () => resultOf(name, variables));
+  const at = placeKey(slot);
+  const result = await sendForSlot(at, () => resultOf(name, variables));
   const done = result && toChange(result);
   if (done) {
-    changed(slot.id, done, result.booking);
-    say(t(`said.${name}`, { title: slot.title, ordinal: ordinal(result.position ?? 0) }), slot.id);
+    changed(at, done, result.booking);
+    const values = { title: slot.title, ordinal: ordinal(result.position ?? 0) };
+    say(slot.person ? shows.said?.(slot, name, values) ?? "" : t(`said.${name}`, values), at);
   } else if (result) {
-    refuse(slot.id, slot.title, result);
+    refuse(at, slot.title, { ...result, claims: slot.person && [{ slotId: slot.id, person: slot.person }] });
   }
 }
 
@@ -324,13 +329,14 @@ export function swap(slot, bookingId) {
 
 /** @param {any} slot */
 export function join(slot) {
-  return change(slot, "joinWaitlist", { slotId: slot.id }, (result) => result.entry && { myWaitlistEntry: { position: result.position, ...result.entry } });
+  const toEntry = (/** @type {any} */ { position, entry }) => entry && { myWaitlistEntry: { position, ...entry } };
+  return change(slot, "joinWaitlist", { slotId: slot.id, userId: slot.person?.id }, toEntry);
 }
 
 /** @param {any} slot */
 export function leave(slot) {
   const isLeft = (/** @type {any} */ result) => !result.code || result.code === "NOT_WAITING";
-  return change(slot, "leaveWaitlist", { slotId: slot.id }, (result) => isLeft(result) && { myWaitlistEntry: null });
+  return change(slot, "leaveWaitlist", { slotId: slot.id, userId: slot.person?.id }, (result) => isLeft(result) && { myWaitlistEntry: null });
 }
 
 /**
@@ -350,7 +356,7 @@ export function watchMine(load, find, onPosition = redraw) {
     ends = me ? [subscribe("watchMyBookings", {}, ({ myBookings: { booking, action, by } }) => {
       const isOwn = by?.id === me?.id;
       if (!isOwn) tellNews({ action, booking });
-      if (!isOwn || !known.has(stateOf(booking))) load(booking.slot.status === "CANCELLED");
+      if (!isOwn || !known.has(bookingState(booking))) load(booking.slot.status === "CANCELLED");
     }), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: { slotId, position } }) => {
       const slot = find(slotId);
       const entry = slot?.myWaitlistEntry;
@@ -359,7 +365,7 @@ export function watchMine(load, find, onPosition = redraw) {
       entry.position = position;
       say(slot.title + t("whose", { name: t("state.waiting", { ordinal: ordinal(position) }) }), slotId);
       onPosition();
-    })] : [];
+    }), ...shows.watch?.(load) ?? []] : [];
   };
   watch();
   const stopSession = onSession(() => {

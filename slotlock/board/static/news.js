@@ -37,19 +37,22 @@ function readSoon() {
 }
 document.addEventListener("visibilitychange", readSoon);
 
-/** @typedef {{slot: any, look: "yours" | "wait" | "stop", text: string, free: string}} Item */
+/** @typedef {{slot: any, toText: any, look: "yours" | "wait" | "stop", text: string, free: string}} Item */
 /** The newest is the first. @type {Item[]} */
 let news = [];
 
-/** Tell what somebody else did to a place, or to a position in a line. @param {any} event of `watchMyBookings` */
-export async function tellNews({ action, booking: { slot, heldUntil } }) {
+/** @param {string} kind @param {any} values */
+const ownText = (kind, values) => t(`news.${kind}`, values);
+
+/** Tell what somebody else did to a place, or to a position in a line. @param {any} event of `watchMyBookings` @param {typeof ownText} [toText] */
+export async function tellNews({ action, booking: { slot, heldUntil } }, toText = ownText) {
   const own = action === "WAITLIST_LEFT" ? "CANCELLED" : action;
   const kind = slot.status === "CANCELLED" ? "SLOT_CANCELLED" : own;
   if (!LOOKS[kind]) return;
-  const title = t(`news.${kind}`, { title: slot.title, time: heldUntil && timeOf(heldUntil, slot.timeZone) });
+  const title = toText(kind, { title: slot.title, time: heldUntil && timeOf(heldUntil, slot.timeZone) });
   /** @type {Item} */
-  const item = { slot, look: LOOKS[kind], text: title + (slot.cancelReason ? t("whose", { name: slot.cancelReason }) : ""), free: "" };
-  news = [item, ...news.filter((each) => each.slot.id !== slot.id)].slice(0, MAX_NEWS);
+  const item = { slot, toText, look: LOOKS[kind], text: title + (slot.cancelReason ? t("whose", { name: slot.cancelReason }) : ""), free: "" };
+  news = [item, ...news.filter((each) => each.slot.id !== slot.id || each.toText !== toText)].slice(0, MAX_NEWS);
   unread = item.text;
   readSoon();
   redraw();

@@ -1,5 +1,5 @@
 // @ts-check
-/** For whom a person books: themselves, and who is in a team with them. Without a team, nothing of this shows. */
+/** For whom a person books: themselves, their children, and who is in a team with them. Without these, nothing of this shows. */
 import { me, onSession, run } from "./client.js";
 import { redraw } from "./kernel.js";
 import { tab } from "./storage.js";
@@ -11,11 +11,11 @@ const YOUNG_PEOPLE_MS = 600_000;
 const AWAITED_MS = 20_000;
 
 /**
- * @typedef {{id: string, name: string}} Person
+ * @typedef {{id: string, name: string, groups?: string[]}} Person
  * @typedef {{id: string, person: Person}} Place
  * @typedef {{user: string | undefined, readAt: number, others: Person[], invitations: any[], leads?: boolean, isAwaiting: boolean,
  *   places: Record<string, Place[]>}} Persons
- * `places` has the bookings that were made here for others, by slot
+ * `others` has the children, too, with their groups; `places` has the bookings that were made here for others, by slot
  */
 /** @type {Persons} */
 const NOBODY = { user: undefined, readAt: 0, others: [], invitations: [], isAwaiting: false, places: {} };
@@ -29,11 +29,23 @@ let askedAt = 0;
  *   invited?: (onAnswer?: () => any) => any,
  *   bar?: (slots: any[]) => any,
  *   dates?: (slot: any) => any,
+ *   account?: (part: (id: string, ...content: any[]) => any) => any,
+ *   family?: (slot: any, context: any) => any,
+ *   places?: (slot: any, context: any, own: () => any) => any[],
+ *   fits?: (slot: any, person: Person) => boolean,
+ *   watch?: (load: (isOff?: boolean) => void) => Array<() => void>,
+ *   ofWeek?: <T>(week: T) => T,
+ *   chips?: () => any,
+ *   said?: (slot: any, name: string, values: any) => string,
  *   load: () => void,
+ *   read: (name: string, variables: any, field: string) => Promise<any[] | null>,
+ *   slot: () => string,
  *   check?: () => void,
- * }}
+ * }} `slot` names the operation that reads one, and `read` reads a list. For parents, `family` is the state of a slot, `places` are
+ * the parts of its page, `account` is a part of the account, `said` is what was done for a child, `watch` follows what the children
+ * have, `ofWeek` is what the week shows of all, as `chips` choose, and `fits` says who can have a place.
  */
-export const shows = { load: () => {} };
+export const shows = { load: () => {}, read: async () => null, slot: () => "slot" };
 
 /**
  * The slot in whose row somebody chooses for whom to book, who is chosen otherwise than at first, and the slots of a choice of several.
@@ -41,9 +53,24 @@ export const shows = { load: () => {} };
  */
 export const whom = { openAt: "", toggled: new Set(), several: null };
 
-/** Return who is in a team with this person. */
+/** Return the children of this person, and who is in a team with them. */
 export function others() {
   return persons.others;
+}
+
+/** Return the children of this person: whose guardian they are. */
+export function children() {
+  return persons.others.filter(({ groups }) => groups);
+}
+
+/** Return under which name something of a slot is kept: that of a child has its id. @param {{id: string, person?: Person}} slot as a child has it */
+export function placeKey({ id, person }) {
+  return person ? `${id} ${person.id}` : id;
+}
+
+/** Return what a child has in a slot, or without one the slot, which has one's own. @param {any} slot @param {string} [userId] @returns {any} */
+export function placeIn(slot, userId) {
+  return (userId ? slot?.familyPlaces?.find((/** @type {any} */ each) => each.user.id === userId) : slot) ?? {};
 }
 
 /** Whether this person leads courses. */
@@ -85,7 +112,8 @@ export async function readPeople(youngMs = 0) {
   askedAt = Date.now();
   const data = await run("people").catch(() => null);
   if (!data || persons.user !== user) return;
-  const all = data.myTeams.flatMap((/** @type {any} */ team) => team.members.map((/** @type {any} */ each) => each.user));
+  const mates = data.myTeams.flatMap((/** @type {any} */ team) => team.members.map((/** @type {any} */ each) => each.user));
+  const all = [...mates, ...data.me?.dependents ?? []];
   const found = new Map(all.filter((/** @type {any} */ each) => each && each.id !== user).map((/** @type {any} */ each) => [each.id, each]));
   const isAwaiting = data.myTeams.some((/** @type {any} */ team) => team.invitations.length);
   keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations, leads: data.me?.leadsSlots, isAwaiting });

@@ -6,7 +6,7 @@ import { me } from "./client.js";
 import { button, checkbox, hidden, icon, places, whose } from "./parts.js";
 import { h, redraw } from "./kernel.js";
 import { go, say, signInFirst } from "./page.js";
-import { others, shows, whom } from "./people.js";
+import { children, others, placeKey, shows, whom } from "./people.js";
 import { local } from "./storage.js";
 import { commas, countdown, dateKey, loadLaterTexts, ordinal, shortMomentOf, shortOf, t, timeOf } from "./text.js";
 
@@ -32,7 +32,8 @@ const SHOWN_GROUPS = 4;
 export function shownState(slot, context) {
   if (slot.status === "CANCELLED") return { state: "ended", left: () => [h("p", null, offText(slot))] };
   if (Date.parse(slot.endTime) < now()) return { state: "ended", left: () => [h("p", null, t("state.over"))] };
-  const sent = deciding.get(slot.id);
+  if (slot.familyPlaces && shows.family) return shows.family(slot, context);
+  const sent = deciding.get(placeKey(slot));
   if (sent) return decidingState(slot, sent);
   const booking = slot.myBooking;
   if (booking?.status === "HELD" && Date.parse(booking.heldUntil) > now()) return heldState(slot, booking);
@@ -92,18 +93,19 @@ export function groupsOf({ onlyForGroups = [] }) {
   return commas(onlyForGroups.map((/** @type {string} */ each) => each.replace("*", "…")));
 }
 
-/** Whether a campaign, and a course of it, are for a group of this person, as far as is known. @param {any} campaign @param {any} [slot] */
+/** Whether a campaign, and a course of it, are for groups of this person or of a child, as far as is known. @param {any} campaign @param {any} [slot] */
 export function isForMe(campaign, slot) {
-  const groups = me?.role === "MEMBER" && me.groups;
   const sets = [...(campaign?.eligibleGroups ?? []), slot?.onlyForGroups ?? []].filter((each) => each.length);
-  /** @param {string} name */
-  const isMine = (name) => groups.some((/** @type {string} */ each) => (name.endsWith("*") ? each.startsWith(name.slice(0, -1)) : each === name));
-  return !groups || sets.every((/** @type {string[]} */ set) => set.some(isMine));
+  /** @param {string[] | undefined} groups */
+  const isFor = (groups) => !groups || sets.every((/** @type {string[]} */ set) => set.some(
+    (name) => groups.some((each) => (name.endsWith("*") ? each.startsWith(name.slice(0, -1)) : each === name)),
+  ));
+  return me?.role !== "MEMBER" || [me, ...children()].some(({ groups }) => isFor(groups));
 }
 
 /** Return the refusal that this row still shows. @param {any} slot */
 export function newRefusal(slot) {
-  const failed = refused.get(slot.id);
+  const failed = refused.get(placeKey(slot));
   return failed && Date.now() - failed.at < SHOWN_MS ? failed : null;
 }
 
@@ -115,7 +117,7 @@ function closedState(slot, refusal) {
 }
 
 /** @param {any} slot @param {import("./bookings.js").Deciding} sent @returns {Shown} */
-function decidingState(slot, sent) {
+export function decidingState(slot, sent) {
   const text = () => {
     if (sent.isLost) return h("p", null, t("state.noConnection"));
     return h("p", null, h("b", null, sent.position ? t("state.position", { ordinal: ordinal(sent.position) }) : freeText(slot)));
@@ -274,7 +276,7 @@ function isLifted(refusal, bookingId) {
 }
 
 /** @param {any} slot @param {any} refusal @returns {Shown} */
-function fullState(slot, refusal) {
+export function fullState(slot, refusal) {
   const waiting = () => (slot.waitlistLength ? t("state.waitingCount", { count: slot.waitlistLength }) : "");
   const isLost = refused.has(slot.id) && refusal?.code === "SLOT_FULL";
   const why = () => isLost && [h("br"), h("span", { class: "soft" }, t("state.justLost"))];
@@ -284,7 +286,7 @@ function fullState(slot, refusal) {
 }
 
 /** @param {any} slot @param {Context} context @returns {Shown} */
-function openState(slot, { isOld, readAt, isAside, isPage }) {
+export function openState(slot, { isOld, readAt, isAside, isPage }) {
   const isQueue = slot.admission === "QUEUE_ONLY";
   const isAlmost = slot.remaining <= Math.max(ALMOST, Math.floor(slot.capacity / 10)) && slot.capacity > ALMOST;
   const moment = isOld ? t("state.age", { count: Math.max(1, Math.round((Date.now() - readAt) / 60_000)) }) : "";
@@ -318,7 +320,7 @@ function tick({ id, title: name }, several) {
 }
 
 /** Show in the row of a slot for whom to book, or hide it. @param {any} slot */
-function chooseFor(slot) {
+export function chooseFor(slot) {
   whom.openAt = whom.openAt === slot.id ? "" : slot.id;
   redraw();
 }

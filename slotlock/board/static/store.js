@@ -2,6 +2,7 @@
 /** Pages of a list read to their end, and the newest state of the slots that a view shows. */
 import { codeOf, lostAt, run } from "./client.js";
 import { redraw } from "./kernel.js";
+import { shows } from "./people.js";
 import { hasGivenUp, isLive, onConnection, onMissed, subscribe } from "./socket.js";
 import { forgetServerTime, now } from "./clock.js";
 
@@ -33,6 +34,8 @@ export async function readAll(name, variables, field) {
   } while (after);
   return nodes;
 }
+
+shows.read = readAll;
 
 /**
  * Return a function that runs a task, but never twice at once: a call during a run begins another

@@ -5,12 +5,12 @@ import { now } from "./clock.js";
 import { me, newKey, resultOf, run, sendUntilAnswered } from "./client.js";
 import { h, redraw } from "./kernel.js";
 import { say } from "./page.js";
-import { allPlaces, invitations, notePlaces, others, placesFor, readPeople, shows, whom } from "./people.js";
+import { allPlaces, children, invitations, notePlaces, others, placesFor, readPeople, shows, whom } from "./people.js";
 import { askOnce, button, checkbox, hidden, icon, notice, section, whose } from "./parts.js";
 import { readAll } from "./store.js";
 import { ordinal, sentences, shortMomentOf, t } from "./text.js";
 
-/** In a larger team, nobody but oneself is chosen at first. */
+/** In a larger team, nobody but oneself is chosen at first; parents choose all children, and nobody else. */
 const BOTH = 2;
 /** So long it is shown what came of an invitation. */
 const ANSWERED_MS = 15_000;
@@ -22,8 +22,14 @@ function everybody() {
 }
 
 /** @param {string} id */
+const isChild = (id) => children().some((each) => each.id === id);
+
+/** Return who is in a team with this person. */
+export const teammates = () => others().filter(({ id }) => !isChild(id));
+
+/** @param {string} id */
 function isChosen(id) {
-  const isFirst = id === me?.id || everybody().length <= BOTH;
+  const isFirst = children().length ? isChild(id) : id === me?.id || everybody().length <= BOTH;
   return whom.toggled.has(id) !== isFirst;
 }
 
@@ -32,11 +38,16 @@ function isChosen(id) {
  * @param {any} slot @param {{isChoosing?: boolean, hasMe: boolean, isPage?: boolean}} more
  */
 function below(slot, { isChoosing, hasMe, isPage }) {
+  return belowSlot(slot, isPage, isChoosing && choice(slot, hasMe));
+}
+
+/** @param {any} slot @param {boolean | undefined} isPage @param {any} choice for whom to book */
+export function belowSlot(slot, isPage, choice) {
   const failed = refused.get(slot.id)?.refusal;
   const content = [
-    others().map((each) => stateOfOther(slot, each, isPage)),
+    teammates().map((each) => stateOfOther(slot, each, isPage)),
     failed?.claims && notice("stop", "warning", reason(failed)),
-    isChoosing && choice(slot, hasMe),
+    choice,
   ].flat().filter(Boolean);
   if (!content.length) return null;
   const kind = isPage ? "sheet stack" : "below stack";
@@ -78,40 +89,57 @@ async function giveBack(slotId, { id, person }) {
   redraw();
 }
 
-/** Return a box for each of these people. @param {Array<import("./people.js").Person>} people */
-function whomFields(people) {
+/**
+ * Return a box for each of these people, and for those who have a place or cannot have one.
+ * @param {Array<import("./people.js").Person>} people @param {any[]} [fixed]
+ */
+function whomFields(people, fixed) {
   const set = (/** @type {string} */ id) => () => void (whom.toggled.delete(id) || whom.toggled.add(id));
   return h(
     "fieldset",
     { "data-key": "whom" },
     h("legend", null, h("strong", null, t("whom.forWhom"))),
     people.map(({ id, name }) => checkbox("check", id === me?.id ? t("whom.me") : name, { "data-key": id, checked: isChosen(id) }, set(id))),
+    fixed,
   );
 }
 
 /** Let somebody choose for whom to book. @param {any} slot @param {boolean} hasMe */
 function choice(slot, hasMe) {
-  const isQueue = slot.admission === "QUEUE_ONLY";
-  const hasPlace = (/** @type {string} */ id) => placesFor(slot.id).some(({ person }) => person.id === id);
-  const isFree = (/** @type {string} */ id) => !deciding.has(placeOf(slot.id, id)) && !hasPlace(id);
-  const free = everybody().filter(({ id }) => (id === me?.id ? hasMe : isFree(id)));
-  if (!free.length) return null;
+  const free = everybody().filter((each) => (each.id === me?.id ? hasMe : isFree(slot, each)));
+  return free.length ? choiceAmong(slot, free, slot.admission === "QUEUE_ONLY" ? "queue" : "book") : null;
+}
+
+/** Whether another person has no place that was booked here. @param {any} slot @param {import("./people.js").Person} person */
+export function isFree({ id }, person) {
+  return !deciding.has(placeOf(id, person.id)) && !placesFor(id).some((each) => each.person.id === person.id);
+}
+
+/** The text for oneself alone. */
+const FOR_ME = { book: "whom.bookMe", queue: "action.queue", join: "action.join" };
+
+/**
+ * Let somebody choose among people.
+ * @param {any} slot @param {Array<import("./people.js").Person>} free @param {"book" | "queue" | "join"} kind
+ * @param {any[]} [fixed] boxes of those who cannot be chosen @param {(chosen: any[]) => any} [act] what is done for the chosen ones
+ */
+export function choiceAmong(slot, free, kind, fixed, act) {
   const chosen = free.filter(({ id }) => isChosen(id));
-  const isOnlyMe = chosen.length === 1 && chosen[0].id === me?.id;
-  const act = () => {
+  const count = chosen.length;
+  const isOnlyMe = count === 1 && chosen[0].id === me?.id;
+  const send = () => {
     whom.openAt = "";
-    if (isOnlyMe) book(slot);
+    if (act) act(chosen);
+    else if (isOnlyMe) book(slot);
     else bookFor(slot, chosen);
   };
-  const kind = isQueue ? "queue" : "book";
-  const count = chosen.length;
   const label = !count ? t("action.bookFor")
-    : isOnlyMe ? t(isQueue ? "action.queue" : "whom.bookMe")
+    : isOnlyMe ? t(FOR_ME[kind])
     : count === 1 ? t(`whom.${kind}One`, chosen[0])
     : t(count === BOTH ? `whom.${kind}Both` : `whom.${kind}All`, { count });
   return [
-    whomFields(free),
-    h("div", null, button("", [label, whose(slot.title)], act, { disabled: count === 0 })),
+    whomFields(free, fixed),
+    h("div", null, button("", [label, whose(slot.title)], send, { disabled: count === 0 })),
   ];
 }
 
@@ -123,7 +151,9 @@ const MOST_IDS = 100;
 function bar(slots) {
   const chosen = slots.filter(({ id }) => whom.several?.has(id));
   const people = everybody().filter(({ id }) => isChosen(id));
-  const claims = chosen.flatMap(({ id, title }) => people.map((person) => ({ slotId: id, title, person })));
+  const claims = chosen.flatMap((slot) => people
+    .filter((person) => shows.fits?.(slot, person) ?? true)
+    .map((person) => ({ slotId: slot.id, title: slot.title, person })));
   const failed = refused.get(SEVERAL)?.refusal;
   const act = (/** @type {boolean} */ hold) => async () => {
     await bookAll(SEVERAL, claims, hold);
@@ -211,7 +241,8 @@ function seriesText(result, all) {
 
 /** Ask whether the places that were booked here for others are still theirs. */
 async function check() {
-  const ids = Object.values(allPlaces()).flatMap((places) => places.map(({ id }) => id)).slice(-MOST_IDS);
+  const places = Object.values(allPlaces()).flat().filter(({ person }) => !isChild(person.id)); // the list says what children have
+  const ids = places.map(({ id }) => id).slice(-MOST_IDS);
   if (!ids.length || !me) return;
   const { nodes } = await run("placesOfOthers", { ids }).catch(() => ({ nodes: null }));
   if (!nodes) return;

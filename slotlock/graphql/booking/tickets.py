@@ -119,7 +119,7 @@ CANCEL_TICKET = Result[tickets.CancelTicketOutcome](
 def ticket_view(viewer: Caller, slots: Mapping[SlotId, SlotState] | None = None) -> ResultView:
     """Return the view of a ticket's outcome, which reads the same in every answer.
 
-    Only organizers make requests for others, and a ticket does not say for whom.
+    A ticket does not say for whom it is. Members make most requests for themselves.
     """
     return ResultView(viewer, slots or {}, None if viewer.is_organizer else viewer.user_id)
 
@@ -153,7 +153,10 @@ class TicketMutations:
         result = await enqueue.request_booking(
             info.context.services, caller, slot_id, user_id, options
         )
-        return REQUEST_BOOKING.present(result.outcome, ticket_view(caller, result.slots))
+        view = ticket_view(caller, result.slots)
+        if result.caller and user_id in result.caller.acts_for:  # refused at once
+            view = ResultView(result.caller, result.slots, user_id)
+        return REQUEST_BOOKING.present(result.outcome, view)
 
     @CANCEL_TICKET.mutation(
         "Cancel a queued request, so that it never books a place. Requests behind it "

@@ -254,12 +254,13 @@ async def _preview_refusal(
 ) -> CommandResult[BookingRefusal | OnBehalfRefusal] | None:
     """Return why the request would be refused now, since waiting would be in vain."""
     permissions = await check_booking_permissions(services, command.caller, command.named_claims)
+    caller = permissions.caller
     if permissions.refusals:
-        return CommandResult(command.not_permitted(permissions.refusals))
+        return CommandResult(command.not_permitted(permissions.refusals), caller=caller)
     result = await services.previews.decide(command.permitted(permissions))
     if result is None or not isinstance(result.outcome, BookingRefusal):
         return None
-    return CommandResult(result.outcome, result.slots)
+    return CommandResult(result.outcome, result.slots, caller)
 
 
 async def _ticket_at(

@@ -15,6 +15,7 @@ from tests.support.clients.booking_client import (
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.series import create_series
+from tests.support.queue.documents import REQUEST_BOOKING
 from tests.support.scenarios.families import create_child, set_guardians
 
 BOOK = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
@@ -116,6 +117,19 @@ async def test_limits_count_for_the_child_also_if_the_guardian_is_an_organizer(
     forced = await family.book(fourth, family.organizer)
     assert forced["booking"]["overriddenLimits"] == ["MAX_BOOKINGS"]
     assert forced["booking"]["madeAs"] is None
+
+
+async def test_a_refusal_of_the_queue_is_about_the_child(family: Family) -> None:
+    rules = {"eligibleGroups": [["5a"]], "admission": "QUEUE_ONLY"}
+    campaign_id = await create_campaign(family.organizer, **rules)
+    slot_id = await family.organizer.add_slot(campaignId=campaign_id)
+    for user, message in (
+        (family.ids["mother"], "This slot is for groups that you are not in."),
+        (family.ids["child"], "This slot is for groups that this user is not in."),
+    ):
+        wanted = {"slotId": slot_id, "userId": user}
+        refused = await family.mother.execute(REQUEST_BOOKING, input=wanted)
+        assert (refused["code"], refused["message"]) == ("NOT_ELIGIBLE", message)
 
 
 async def test_each_guardian_manages_all_of_the_child_and_a_former_one_nothing(

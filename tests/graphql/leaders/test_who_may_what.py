@@ -145,14 +145,15 @@ async def test_each_right_is_that_of_the_users_in_the_table(
     assert await granted(course) == expected()
 
 
-async def test_without_the_read_of_what_they_lead_others_have_the_rights_of_leaders(
-    app: AppProcess, http: httpx.AsyncClient, log_dir: Path
+@pytest.mark.parametrize(("guard", "right"), [("led-slots", "roster"), ("guardians", "confirm it")])
+async def test_without_the_read_of_relations_others_have_the_rights_of_leaders_and_guardians(
+    app: AppProcess, http: httpx.AsyncClient, log_dir: Path, guard: str, right: str
 ) -> None:
     course = await led_course(app, http)
-    with app_variant(app.environment, log_dir, without_guards="led-slots") as unguarded:
+    with app_variant(app.environment, log_dir, without_guards=guard) as unguarded:
         for client in course.clients.values():
             client.url = unguarded.url
-        assert await granted(course, "roster") == {"roster": set(KINDS)}
+        assert await granted(course, right) == {right: set(KINDS)}
 
 
 async def test_a_leader_reads_names_groups_and_attendance_and_no_address_booker_or_history(

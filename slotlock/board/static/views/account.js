@@ -333,6 +333,7 @@ export function openAccount(code) {
         h("h1", null, account.me.name),
         h("p", { class: "soft" }, [loginName(), ...(account.me.groups ?? []), since].filter(Boolean).join(" · ")),
       ),
+      shows.account?.(section),
       looks(),
       teams(),
       sessions(),

@@ -7,10 +7,10 @@ import { h, list, redraw } from "../kernel.js";
 import { keptSlot } from "../offline.js";
 import { markdown } from "../markdown.js";
 import { askOnce, bones, bookingActions, button, checkInCodeFigure, dashes, failure, freshness, icon, notice, section, whose, zoneNote } from "../parts.js";
-import { awaitPeople, others, shows } from "../people.js";
+import { awaitPeople, others, placeIn, shows } from "../people.js";
 import { footOf, slotRow, whereOf } from "../rows.js";
 import { audienceOf, drawOf, freePlaces, groupsOf, isForMe, opening, shownState } from "../slotstate.js";
-import { LiveSlots, readAll } from "../store.js";
+import { LiveSlots } from "../store.js";
 import { dayOf, durationOf, listOf, moment, ordinal, rhythmOf, asSentence, sentences, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
 
 /** The dashes of a line: more people than this are not drawn. */
@@ -30,7 +30,7 @@ export function openSlot(part) {
   const live = new LiveSlots(read);
 
   async function read() {
-    const { slot } = await run("slot", { id: slotId }).catch((error) => {
+    const { slot } = await run(shows.slot(), { id: slotId }).catch((error) => {
       const kept = keptSlot(slotId);
       if (kept && error.code === "OFFLINE") return { slot: kept };
       throw error;
@@ -45,17 +45,17 @@ export function openSlot(part) {
   /** @param {any} slot @returns {Promise<any[] | null>} */
   async function readOthers(slot) {
     if (!slot.campaign) return [];
-    if (slot.myBooking && isSwapping) return readAll("slotsOfCampaign", { campaign: slot.campaign.id }, "slots");
+    if (slot.myBooking && isSwapping) return shows.read("slotsOfCampaign", { campaign: slot.campaign.id }, "slots");
     const isOff = slot.status === "CANCELLED"; // then what is free at that time
     if (!isOff && (slot.myBooking || (freePlaces(slot) > 0 && !slot.myWaitlistEntry))) return [];
-    return readAll("slotsOfCampaign", { campaign: slot.campaign.id, from: slot.startTime, until: slot.endTime }, "slots");
+    return shows.read("slotsOfCampaign", { campaign: slot.campaign.id, from: slot.startTime, until: slot.endTime }, "slots");
   }
 
-  const stopListening = onChange((id, change) => {
+  const stopListening = onChange((id, change, userId) => {
     const find = () => live.items?.find((each) => each.id === id);
     const slot = find();
-    if (slot) live.apply(`mine ${id}`, () => Object.assign(find() ?? {}, change));
-    if (slot && id === slotId) isGivenBack = change.myBooking === null;
+    if (slot) live.apply(`mine ${id} ${userId}`, () => Object.assign(placeIn(find(), userId), change));
+    if (slot && id === slotId) isGivenBack = !userId && change.myBooking === null;
     if (slot && change.movedFrom) return location.replace(`#/slot/${id}`);
     if (slot) live.load();
   });
@@ -95,7 +95,7 @@ export function openSlot(part) {
         { class: "stack loose" },
         context.isByLot && byLot?.panel(campaign, null, ""),
         isGivenBack && notice("", "undo", t("said.cancelBooking", slot)),
-        place(slot, context),
+        slot.familyPlaces ? shows.places?.(slot, context, () => place({ ...slot, familyPlaces: null }, context)) : place(slot, context),
         forOthers(slot, context),
         dates(slot, context),
         about(slot, context),
@@ -127,6 +127,7 @@ export function openSlot(part) {
   /** Offer all dates of a series. @param {any} slot @param {any} context */
   function dates(slot, context) {
     if (!slot.series || !me || slot.admission !== "ANY" || !isOpen(slot, context)) return null;
+    if (slot.familyPlaces && slot.myEligibility?.refusal?.code === "NOT_ELIGIBLE") return null; // parents book for themselves here
     shows.load();
     return shows.dates?.(slot);
   }
@@ -136,7 +137,7 @@ export function openSlot(part) {
     if (!others().length) return null;
     const hasMe = Boolean(shownState(slot, context).isForAll);
     const sent = deciding.get(slot.id);
-    const isChoosing = freePlaces(slot) > 0 && (!sent || Boolean(sent.ticketId)) && isOpen(slot, context);
+    const isChoosing = slot.familyPlaces ? hasMe : freePlaces(slot) > 0 && (!sent || Boolean(sent.ticketId)) && isOpen(slot, context);
     return shows.below?.(slot, { isChoosing, hasMe, isPage: true });
   }
 

@@ -7,7 +7,7 @@ import { codeOf, me, run } from "../client.js";
 import { h, list, redraw } from "../kernel.js";
 import { markdown } from "../markdown.js";
 import { bones, button, checkbox, dashes, failure, freshness, icon, notice, searchField, section, zoneNote } from "../parts.js";
-import { awaitPeople, shows, whom } from "../people.js";
+import { awaitPeople, placeIn, shows, whom } from "../people.js";
 import { byDay, slotRow } from "../rows.js";
 import { drawOf, freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
@@ -40,7 +40,7 @@ export function openSlots(part) {
   let cancelled = [];
 
   async function readSlots() {
-    const slots = await readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
+    const slots = await shows.read("slotsOfCampaign", { campaign: campaignId }, "slots");
     return slots && withCancelled(slots);
   }
 
@@ -94,10 +94,10 @@ export function openSlots(part) {
   let wasThere = false;
   let panelHeight = 0;
   let isSmall = false;
-  const stopListening = onChange((slotId, change) => {
-    live.apply(`mine ${slotId}`, () => {
+  const stopListening = onChange((slotId, change, userId) => {
+    live.apply(`mine ${slotId} ${userId}`, () => {
       for (const slot of live.items ?? []) {
-        if (slot.id === slotId) Object.assign(slot, change);
+        if (slot.id === slotId) Object.assign(placeIn(slot, userId), change);
         else if (change.movedFrom && slot.myBooking?.id === change.movedFrom) slot.myBooking = null;
       }
     });
@@ -163,7 +163,7 @@ export function openSlots(part) {
     const mine = (live.items ?? []).filter((slot) => slot.myBooking).length;
     const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
     const limit = campaign.maxBookings;
-    const count = me && limit ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
+    const count = me && limit && !shows.family ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
     const isTaken = campaign.draw?.state === "PUBLISHED" && !live.items?.some(freePlaces);
     if (isByLot() || isTaken) return mine > 0 && h("p", { class: "soft" }, count);
     return h("p", { class: "soft" }, opensAt > now() ? opensText(opensAt, zone) : closes, count && " · ", count);
@@ -176,7 +176,7 @@ export function openSlots(part) {
     const seconds = Math.max(0, Math.ceil(leftMs / 1000));
     const rest = seconds % MINUTE || (seconds ? MINUTE : 0);
     const fits = (live.items ?? []).filter((slot) => isForMe(campaign, slot)
-      && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
+      && (slot.familyPlaces || !slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
     const parts = countdown(leftMs).split(":").flatMap((part, index) => (index ? [h("i", null, ":"), h("span", null, part)] : [h("span", null, part)]));
     const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), text);
     return panel(
@@ -273,11 +273,12 @@ export function openSlots(part) {
 
   /** @param {any} slot */
   function isShown(slot) {
-    const isOwn = slot.myBooking || slot.myWaitlistEntry || slot.cancelledForMe || deciding.has(slot.id);
+    const isOwn = [slot, ...(slot.familyPlaces ?? [])].some((each) => each.myBooking || each.myWaitlistEntry) || slot.cancelledForMe || deciding.has(slot.id);
     if (filters.text && !`${slot.title} ${slot.number ?? ""} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
     if (isOwn) return true;
     if (filters.forMe && !isForMe(campaign, slot)) return false;
-    if (filters.forMe && slot.myEligibility?.refusal && !["NOT_YET_OPEN", "SLOT_FULL", "TIME_CONFLICT"].includes(slot.myEligibility.refusal.code)) return false;
+    const refusal = !slot.familyPlaces && slot.myEligibility?.refusal;
+    if (filters.forMe && refusal && !["NOT_YET_OPEN", "SLOT_FULL", "TIME_CONFLICT"].includes(refusal.code)) return false;
     return !filters.free || freePlaces(slot) > 0;
   }
 

@@ -7,10 +7,11 @@ import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
 import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice, zoneNote } from "../parts.js";
 import { site } from "../page.js";
+import { placeKey, shows } from "../people.js";
 import { whereOf } from "../rows.js";
 import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
-import { readAll, readerOf } from "../store.js";
+import { readerOf } from "../store.js";
 import { calendarFeed } from "./feed.js";
 import { countdown, dateKey, dayOf, hoursOf, listOf, ordinal, periods, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
 
@@ -42,7 +43,8 @@ export function openWeek() {
     if (!me) return;
     const user = me.id;
     if (week?.user !== user) week = null;
-    const [bookings, entries] = await Promise.all([readAll("myWeek", {}, "myBookings"), readAll("myWaitlistEntries", {}, "myWaitlistEntries")]);
+    const { read } = shows;
+    const [bookings, entries] = await Promise.all([read("myWeek", {}, "myBookings"), read("myWaitlistEntries", {}, "myWaitlistEntries")]);
     const codes = await readCodes(bookings ?? [], week?.codes ?? {});
     if (isLeft) return;
     week = { user, bookings: bookings ?? [], entries: entries ?? [], codes, readAt: Date.now() };
@@ -55,7 +57,7 @@ export function openWeek() {
   });
   const stopReading = onMissed(load);
   const stopWatching = watchMine(load, (id) => {
-    const entry = week?.entries.find((each) => each.slot.id === id);
+    const entry = week?.entries.find(({ slot }) => slot.id === id && !slot.person);
     return { ...entry?.slot, myWaitlistEntry: entry };
   });
   const timer = setInterval(() => {
@@ -70,11 +72,12 @@ export function openWeek() {
     if (!me && !hasSession())
       return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
     if (!week) return [h("h1", null, t("tab.week")), load.error ? failure(load.error, load) : bones(4)];
-    const all = entriesOf(week);
+    const shown = shows.ofWeek?.(week) ?? week;
+    const all = entriesOf(shown);
     const monday = shownMonday || mondayOf(all);
-    const next = nextOf(week);
+    const next = nextOf(shown);
     if (all.length) shownMonday = monday; // giving back the last one moves nothing
-    const { bookings, codes } = week;
+    const { bookings, codes } = shown;
     const others = bookings.filter((each) => each !== next && codes[each.id]?.checkInQr);
     const zones = [...new Set(all.map((each) => each.slot.timeZone))];
     return [
@@ -93,10 +96,11 @@ export function openWeek() {
           feed.button(),
         ),
       ),
+      shows.chips?.(),
       feed.panel(),
       zones.map(zoneNote),
       givenBack && h("div", { class: "span" }, notice("", "undo", t("said.cancelBooking", { title: givenBack }), courses())),
-      next && nextCode(next, week),
+      next && nextCode(next, shown),
       reserved(),
       days(all, monday),
       hasAllCodes && h("ul", { class: "codes span" }, others.map((each) => codeItem(each, codes[each.id]))),
@@ -123,7 +127,7 @@ export function openWeek() {
       "wait",
       "clock",
       [listOf(all.map(({ slot }) => slot.title)), h("br"), t("state.left", { time })],
-      button("", t("week.confirm", { count: all.length }), act, { disabled: all.some(({ slot }) => deciding.has(slot.id)) }),
+      button("", t("week.confirm", { count: all.length }), act, { disabled: all.some(({ slot }) => deciding.has(placeKey(slot))) }),
     ));
   }
 
@@ -254,7 +258,7 @@ function entriesOf(week) {
     const from = Math.min(hoursOf(startTime, slot.timeZone), 24 - SHORTEST);
     const isSameDay = dateKey(startTime, slot.timeZone) === dateKey(endTime, slot.timeZone);
     const to = isSameDay ? Math.max(hoursOf(endTime, slot.timeZone), from + SHORTEST) : 24;
-    return { key: `${slot.id} ${startTime}`, slot, booking, entry, startTime, endTime, from, to: Math.min(to, 24), lane: 0, lanes: 1 };
+    return { key: `${placeKey(slot)} ${startTime}`, slot, booking, entry, startTime, endTime, from, to: Math.min(to, 24), lane: 0, lanes: 1 };
   }));
   all.sort((a, b) => a.startTime.localeCompare(b.startTime));
   share(all);

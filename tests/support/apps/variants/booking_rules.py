@@ -68,6 +68,20 @@ def read_for_everybody() -> None:
     replace_everywhere(permissions.is_guardian, _true)
 
 
+class _Everybody(frozenset[Any]):
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+async def _act_for_all(_: Any, caller: Caller) -> Caller:
+    return replace(caller, acts_for=_Everybody())
+
+
+def act_for_everybody() -> None:
+    """Let every user be the guardian of all others."""
+    replace_everywhere(permissions.with_dependents, _act_for_all)
+
+
 def record_attendance_everywhere() -> None:
     """Let a leader of some slot record the attendance of each booking."""
     Booking.is_led_by = _return_true  # type: ignore[method-assign,assignment]
@@ -171,6 +185,7 @@ def offer_without_holding() -> None:
 GUARDS = {
     "owner-of-booking": ignore_booking_owner,
     "led-slots": lead_every_slot,
+    "guardians": act_for_everybody,
     "reads-of-guardians": read_for_everybody,
     "attendance-of-own-slots": record_attendance_everywhere,
     "hold-expiry": ignore_hold_expiry,

@@ -39,7 +39,9 @@ export function about(name, facts) {
 export function personTags(user) {
   return [
     user.role !== "MEMBER" && h("span", { class: "tag" }, t(`role.${user.role}`)),
-    user.erased ? h("span", { class: "tag over" }, t("people.erased")) : !hasSignedIn(user) && h("span", { class: "tag wait" }, t("people.noPassword")),
+    user.erased && h("span", { class: "tag over" }, t("people.erased")),
+    // A child without a login name needs no password.
+    !user.erased && !hasSignedIn(user) && (user.email ?? user.username) && h("span", { class: "tag wait" }, t("people.noPassword")),
     user.selfRegistered && h("span", { class: "tag wait" }, t("people.selfRegistered")),
     user.emailUndeliverableSince && h("span", { class: "tag stop" }, icon("warning"), t("people.undeliverable")),
     user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.banned")),

@@ -13,6 +13,7 @@ import { groupField, groupsIn } from "../forms/groups.js";
 import { similarGroups } from "../parts.js";
 import { booked } from "./booked.js";
 import { back, codePage, hasSignedIn, invitationLink, linkField, news, personTags } from "./parts.js";
+import { relations } from "./relations.js";
 
 const ROLES = ["MEMBER", "ORGANIZER", "ADMIN"];
 
@@ -31,6 +32,7 @@ export function openPerson(part) {
   const actions = new Actions();
   /** @type {ReturnType<typeof booked> | null} */
   let places = null;
+  const family = relations(() => user, () => load());
   const isAdmin = () => me?.role === "ADMIN";
 
   async function load() {
@@ -202,14 +204,16 @@ export function openPerson(part) {
     const mayReset = user.hasPassword && isAdmin() && user.id !== me.id;
     return section(
       "signin",
-      h("p", null, t(user.hasPassword ? "people.hasPassword" : user.signsInAtProvider ? "people.atProvider" : "people.hasNoPassword")),
+      h("p", null, t(
+        !loginOf(user) ? "people.noLogin" : user.hasPassword ? "people.hasPassword" : user.signsInAtProvider ? "people.atProvider" : "people.hasNoPassword",
+      )),
       user.hasPassword && h("p", { class: "small soft" }, t(user.id === me?.id ? "people.resetSelf" : mayReset ? "people.resetHelp" : "people.resetByAdmin")),
       user.identities?.[0] && identityList(user.identities, (identity) => act("signin", "unlinkUserSignIn", { identity }, () => t("account.unlinked"))()),
       invitationPart(),
       h(
         "div",
         { class: "row" },
-        !hasSignedIn(user) && [
+        !hasSignedIn(user) && loginOf(user) && [
           site.sendsMail && user.email && button("", t("people.inviteByMail"), act("signin", "inviteUser", { sendMail: true }, mailed)),
           button("second", t("people.invite"), act("signin", "inviteUser", { sendMail: false })),
         ],
@@ -271,6 +275,7 @@ export function openPerson(part) {
         ? [
             user.selfRegistered ? registeredPart() : accountPart(),
             signinPart(),
+            family.render(),
             !isSelf && banPart(),
             !isSelf && isAdmin() && section(
               "erase",

@@ -1,0 +1,329 @@
+// @ts-check
+/** What only parents load: what each child has in a course, and for which of them to book or to wait. */
+import { book, bookFor, cancel, cancelUntil, bookingState, deciding, join, known, leave, leaveQueue, reason, refused } from "./bookings.js";
+import { now } from "./clock.js";
+import { me } from "./client.js";
+import { h } from "./kernel.js";
+import { tellNews } from "./news.js";
+import { go } from "./page.js";
+import { askOnce, bookingActions, button, checkInCodeFigure, checkbox, icon, notice, places, section, whose } from "./parts.js";
+import { children, placeIn, placeKey, shows, whom } from "./people.js";
+import { footOf } from "./rows.js";
+import { chooseFor, decidingState, fullState, openState, opening, shownState } from "./slotstate.js";
+import { subscribe } from "./socket.js";
+import { readAll } from "./store.js";
+import { commas, ordinal, t, timeOf } from "./text.js";
+import { belowSlot, choiceAmong, isFree, teammates } from "./together.js";
+
+/** Nobody is kept from a place for good by these. */
+const PASSING = ["SLOT_FULL", "NOT_YET_OPEN", "QUEUE_ONLY"];
+/** What a button for several says before they are chosen. */
+const FOR_SEVERAL = { book: "action.bookFor", queue: "action.queueFor", join: "whom.joinFor" };
+
+/** Return a slot as each of the family has it: oneself, then the children. @param {any} slot @returns {any[]} */
+function everybody(slot) {
+  const own = { ...slot, familyPlaces: null };
+  const found = children().map((person) => [person, placeIn(slot, person.id)]);
+  if (found.some(([, { myWaitlistEntry }]) => myWaitlistEntry)) waitedAt = Date.now();
+  return [own, ...found.filter(([, { user }]) => user).map(([person, place]) => ({ ...own, ...place, person }))];
+}
+
+/** Whether somebody has a place, or is on the waiting list. @param {any} slot as one of the family has it */
+function has({ myBooking: booking, myWaitlistEntry }) {
+  return Boolean(myWaitlistEntry) || booking?.status === "CONFIRMED" || isHeld(booking);
+}
+
+/** @param {any} booking */
+function isHeld(booking) {
+  return booking?.status === "HELD" && Date.parse(booking.heldUntil) > now();
+}
+
+/** Whether somebody has nothing here yet, and can have it. @param {any} slot as one of the family has it */
+function isAble(slot) {
+  const refusal = slot.myEligibility?.refusal;
+  return !has(slot) && !deciding.has(placeKey(slot)) && (!refusal || PASSING.includes(refusal.code));
+}
+
+/** @param {any} slot as one of the family has it */
+function personOf(slot) {
+  return slot.person ?? me;
+}
+
+/** Return a text with the name of whom it is about. @param {any} slot as one of the family has it @param {string} text */
+function withName({ person }, text) {
+  return t("whom.why", { name: person?.name ?? t("whom.me"), why: text });
+}
+
+/** Say what one of the family has in a slot. @param {any} slot as they have it */
+function textOf(slot) {
+  const { myBooking: booking, myWaitlistEntry: entry, timeZone } = slot;
+  const sent = slot.person && deciding.get(placeKey(slot));
+  if (sent?.isLost) return t("state.noConnection");
+  if (sent) return sent.position ? t("whom.queued", { ...slot.person, ordinal: ordinal(sent.position) }) : t("whom.deciding", slot.person);
+  if (isHeld(booking)) return withName(slot, t(booking.waitedSince ? "state.offered" : "state.held", { time: timeOf(booking.heldUntil, timeZone) }));
+  if (booking?.status === "CONFIRMED") return withName(slot, t("week.booked"));
+  return entry ? withName(slot, entry.position ? t("week.waiting", { ordinal: ordinal(entry.position) }) : t("slot.inLine")) : "";
+}
+
+/** Say what could not be done for one of the family. @param {any} slot as they have it */
+function troubleOf(slot) {
+  const failed = refused.get(placeKey(slot))?.refusal;
+  return failed && (slot.person || !failed.claims) ? reason(failed) : "";
+}
+
+/** @param {any[]} all */
+function lines(all) {
+  return all.flatMap((each) => {
+    const [text, trouble] = [textOf(each), troubleOf(each)];
+    const isGood = each.myBooking && text;
+    return [
+      text && h("p", isGood ? { class: "good" } : null, icon(isGood ? "tick" : "people"), " ", text),
+      trouble && h("p", null, icon("warning"), " ", trouble),
+    ];
+  });
+}
+
+/** @param {any} slot @returns {"book" | "queue" | "join"} */
+function kindOf({ remaining, admission }) {
+  if (remaining <= 0) return "join";
+  return admission === "QUEUE_ONLY" ? "queue" : "book";
+}
+
+/** Return the state of a slot for a family. @param {any} slot @param {import("./slotstate.js").Context} context @returns {import("./slotstate.js").Shown} */
+function family(slot, context) {
+  const all = everybody(slot);
+  const shown = stateOf(slot, all, context);
+  return { ...shown, left: () => [shown.left(), !context.isPage && lines(all)] };
+}
+
+/** @param {any} slot @param {any[]} all @param {import("./slotstate.js").Context} context @returns {import("./slotstate.js").Shown} */
+function stateOf(slot, all, context) {
+  const sent = deciding.get(slot.id);
+  if (sent && !sent.ticketId) return decidingState(slot, sent);
+  const held = all.find((each) => isHeld(each.myBooking));
+  if (held && !context.isPage) return shownState(held, context);
+  const able = all.filter(isAble);
+  const isClosed = context.isByLot || context.opensAt > now() || Date.parse(slot.startTime) <= now() || !able.length;
+  const mine = all.filter(has);
+  const isSent = all.some((each) => each.person && deciding.has(placeKey(each)));
+  if (isClosed && isSent) return decidingState(slot, { position: null, isLost: false });
+  if (isClosed && mine.length) return yoursState(slot, mine);
+  if (isClosed) return shownState(nearest(all), context);
+  return ableState(slot, able, context);
+}
+
+/** Return for whom a slot is most of all: its refusal is that of the family. @param {any[]} all */
+function nearest(all) {
+  const [own, ...theirs] = all;
+  const isFor = (/** @type {any} */ each) => each.myEligibility?.refusal?.code !== "NOT_ELIGIBLE";
+  return all.find(isAble) ?? theirs.find(isFor) ?? (isFor(own) ? own : theirs[0] ?? own);
+}
+
+/** @param {any} slot @param {any[]} mine those who have something there @returns {import("./slotstate.js").Shown} */
+function yoursState(slot, mine) {
+  const count = mine.filter((each) => each.myBooking).length;
+  const label = [icon(count ? "code" : "people"), t(count ? "action.code" : "action.seeLine"), whose(slot.title)];
+  const action = () => button("second", label, () => go(`#/slot/${slot.id}`));
+  return { state: count ? "yours" : "waiting", left: () => [places(slot.capacity, count, count ? "mine" : "free")], action };
+}
+
+/**
+ * Offer a place, or the waiting list: to one at once, or to several.
+ * @param {any} slot @param {any[]} able @param {import("./slotstate.js").Context} context
+ */
+function ableState(slot, able, context) {
+  const kind = kindOf(slot);
+  const isFull = kind === "join";
+  const shown = isFull ? fullState(slot, null) : openState(slot, context);
+  if (isFull && !shown.action) return shown;
+  if (whom.several && !isFull && !context.isPage) return shown;
+  const [one, ...more] = able;
+  const isForAll = more.length > 0 || teammates().length > 0;
+  const look = isFull || context.isAside || context.isOld ? "second" : "";
+  const label = one.person ? t(`whom.${kind}One`, one.person) : t(kind === "book" ? "whom.bookMe" : `action.${kind}`);
+  const action = () => (isForAll
+    ? button(look, [t(FOR_SEVERAL[kind]), whose(slot.title)], () => chooseFor(slot), { "aria-expanded": String(whom.openAt === slot.id) })
+    : button(look, [label, whose(slot.title)], () => act(slot, able)));
+  return { ...shown, isForAll, action: isForAll && context.isPage ? undefined : action };
+}
+
+/** Book for these, or let them wait. @param {any} slot @param {any[]} chosen the slot as each of them has it */
+function act(slot, chosen) {
+  if (kindOf(slot) === "join") chosen.forEach(join);
+  else if (chosen.length === 1 && !chosen[0].person) book(slot);
+  else bookFor(slot, chosen.map(personOf));
+}
+
+/** Return what is known of the teammates and a slot, and a choice for whom to book. @param {any} slot @param {any} more */
+function below(slot, { isChoosing, isPage }) {
+  if (!slot.familyPlaces) return null;
+  const all = everybody(slot);
+  return belowSlot(slot, isPage, [isPage && all.map(troubleOf).map((text) => text && notice("stop", "warning", text)), isChoosing && choice(slot, all)].flat());
+}
+
+/** @param {any} slot @param {any[]} all */
+function choice(slot, all) {
+  const kind = kindOf(slot);
+  const able = all.filter(isAble);
+  const mates = kind === "join" ? [] : teammates().filter((each) => isFree(slot, each));
+  const fixed = all.filter((each) => !able.includes(each) && (textOf(each) || each.person)).map((each) => {
+    const { refusal } = each.myEligibility ?? {};
+    const text = textOf(each) || (refusal?.code !== "NOT_ELIGIBLE" && reason({ ...refusal, claims: [{ slotId: slot.id, person: each.person }] }));
+    return text && checkbox("check", text, { "data-key": `fixed ${personOf(each).id}`, checked: has(each), disabled: true }, () => {});
+  });
+  return choiceAmong(slot, [...able.map(personOf), ...mates], kind, fixed, (chosen) => {
+    const isMate = chosen.some((person) => mates.includes(person));
+    if (isMate) bookFor(slot, chosen);
+    else act(slot, able.filter((each) => chosen.includes(personOf(each))));
+  });
+}
+
+/**
+ * Return the parts of the page of a slot: one for each of the family who has something there, and what the others can do.
+ * @param {any} slot @param {import("./slotstate.js").Context} context @param {() => any} own returns that of this person
+ */
+function placesOf(slot, context, own) {
+  const [mine, ...theirs] = everybody(slot);
+  const isMine = has(mine) || deciding.get(slot.id)?.ticketId;
+  const having = theirs.filter((each) => has(each) || deciding.has(placeKey(each)));
+  const shown = family(slot, context);
+  const isRest = !(isMine || having.length) || theirs.concat(mine).some(isAble);
+  return [
+    isMine && own(),
+    having.map((each) => part(each, context)),
+    isRest && h(
+      "section",
+      { class: "slots", "aria-labelledby": "place", "data-key": "place", tabindex: -1 },
+      h("h2", { id: "place", class: "vh" }, t("whom.forWhom")),
+      h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown)),
+    ),
+  ].flat();
+}
+
+/** Return what a child has in a slot, and what can be done. @param {any} slot as the child has it @param {import("./slotstate.js").Context} context */
+function part(slot, context) {
+  const { myBooking: booking, person } = slot;
+  const at = placeKey(slot);
+  const sent = deciding.get(at);
+  const title = withName(slot, slot.title);
+  const cutoff = cancelUntil(slot);
+  const isOver = Date.parse(slot.endTime) < now();
+  const isBooked = booking?.status === "CONFIRMED";
+  const canCancel = isBooked && !isOver && cutoff > now();
+  const leaving = { label: [t("slot.leave"), whose(person.name)], question: t("whom.leaveAsk", person), yes: t("slot.leave"), no: t("slot.stay") };
+  return section(`of ${person.id}`, textOf(slot), [
+    sent?.ticketId && button("plain", [t("slot.leaveQueue"), whose(person.name)], () => leaveQueue(at)),
+    !sent && isHeld(booking) && h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": "held" }, footOf(shownState(slot, context)))),
+    isBooked && !isOver && booking.checkInQr && checkInCodeFigure(booking, title),
+    canCancel && bookingActions({ id: at, title }, booking.calendarUrl, false, () => cancel(slot)),
+    canCancel && h("p", { class: "small soft" }, t("slot.cancel"), t("whose", { name: t("open.cancelUntil", { time: opening(cutoff, slot.timeZone) }) })),
+    !sent && slot.myWaitlistEntry && askOnce(`leave ${at}`, "final fit", leaving, () => leave(slot)),
+  ], { kind: "sheet stack" });
+}
+
+/** Whether somebody can have a place that is chosen in a list. @param {any} slot @param {import("./people.js").Person} person */
+function fits(slot, person) {
+  const found = slot.familyPlaces && everybody(slot).find((each) => personOf(each).id === person.id);
+  return found ? isAble(found) : true;
+}
+
+/** Return what was done for a child. @param {any} slot @param {string} name of the operation @param {any} values */
+function said(slot, name, values) {
+  const text = t(`theirs.${name}`, values);
+  return slot.isNamed ? text : withName(slot, text);
+}
+
+/** A socket carries ten operations, and two views at once while one follows the other: further children are read again. */
+const MOST_WATCHED = 4;
+/** So often a list is read again in which a child waits, and some more so that not all come at once. */
+const POLL_MS = 20_000;
+/** What the views do if something of a child changes. @type {Set<(isOff?: boolean) => void>} */
+const loads = new Set();
+/** @type {Array<() => void>} */
+let ends = [];
+/** The ids of the children who are watched. */
+let watched = "";
+/** When a child who waits was drawn last. */
+let waitedAt = 0;
+
+/** Follow what the children have, until the returned function is called; what somebody else did is told. @param {(isOff?: boolean) => void} load */
+function watch(load) {
+  loads.add(load);
+  const ids = children().map(({ id }) => id);
+  if (watched !== ids.join()) {
+    for (const end of ends) end();
+    watched = ids.join();
+    ends = children().slice(0, MOST_WATCHED).map(watchChild);
+  }
+  const timer = setInterval(() => {
+    if (!document.hidden && (ids.length > MOST_WATCHED || Date.now() - waitedAt < POLL_MS)) load();
+  }, POLL_MS * (1 + Math.random()));
+  return [() => {
+    loads.delete(load);
+    clearInterval(timer);
+    setTimeout(endWatch, 2000); // the next view goes on
+  }];
+}
+
+function endWatch() {
+  if (loads.size) return;
+  for (const end of ends) end();
+  ends = [];
+  watched = "";
+}
+
+/** @param {import("./people.js").Person} person */
+function watchChild(person) {
+  const toText = (/** @type {string} */ kind, /** @type {any} */ values) => said({ person }, kind, values);
+  return subscribe("watchMyBookings", { userId: person.id }, ({ myBookings: { booking, action, by } }) => {
+    if (by?.id !== me?.id) tellNews({ action, booking }, toText);
+    if (!known.has(bookingState(booking))) for (const load of loads) load(booking.slot.status === "CANCELLED");
+  });
+}
+
+const isParent = () => children().length > 0;
+/** Whose places the week shows: the id of a child or of oneself, or "" for all. */
+let shownOf = "";
+
+/**
+ * Read courses with what the children have in them, or a list of this person with those of the children, whose slots then have their names.
+ * @param {string} name @param {any} variables @param {string} field
+ */
+async function read(name, variables, field) {
+  if (!isParent()) return readAll(name, variables, field);
+  if (name === "slotsOfCampaign") {
+    const slots = await readAll("slotsOfFamily", variables, field);
+    return slots && slots.map((slot) => Object.assign(slot, placeIn(slot, me?.id)));
+  }
+  const lists = await Promise.all([undefined, ...children()].map(async (person) => {
+    const all = await readAll(name, { ...variables, userId: person?.id }, field);
+    const toNamed = (/** @type {any} */ slot) => (person ? { ...slot, person, isNamed: true, title: withName({ person }, slot.title) } : slot);
+    return (all ?? []).map((each) => ({ ...each, slot: toNamed(each.slot) }));
+  }));
+  return lists.flat();
+}
+
+/** Return what the week shows of all places. @param {any} week */
+function ofWeek(week) {
+  const isShown = (/** @type {any} */ { slot }) => !shownOf || personOf(slot)?.id === shownOf;
+  return { ...week, bookings: week.bookings.filter(isShown), entries: week.entries.filter(isShown) };
+}
+
+/** Let parents choose whose places the week shows. */
+function chips() {
+  const people = [{ id: "", name: t("week.all") }, ...children(), { ...me, name: t("whom.me") }];
+  return isParent() && h("fieldset", { class: "chips span" }, h("legend", { class: "vh" }, t("whom.forWhom")), people.map(
+    ({ id, name }) => checkbox("chip", name, { type: "radio", name: "of", checked: shownOf === id }, () => (shownOf = id)),
+  ));
+}
+
+/** Return the part of the account about the children. @param {(id: string, ...content: any[]) => any} part */
+function account(part) {
+  const row = (/** @type {any} */ { id, name, groups }) => h("li", { "data-key": id }, h("strong", null, name), groups?.length && ` · ${commas(groups)}`);
+  return isParent() && part("children", h("ul", { class: "items" }, children().map(row)), h("p", { class: "soft" }, t("account.childrenHelp")));
+}
+
+Object.assign(shows, {
+  ...{ account, below, chips, family, fits, ofWeek, read, places: placesOf, said, watch },
+  slot: () => (isParent() ? "slotOfFamily" : "slot"),
+});

@@ -1,0 +1,269 @@
+"""A parent books for the children with the board, at the width of a phone."""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, Route, expect
+
+from tests.board.test_accessibility import violations
+from tests.support.board.pages import GUARDED, Board, Course, Student, asks_for, change_script
+from tests.support.clients.campaigns import create_campaign
+from tests.support.clients.client import hours_from_now
+from tests.support.scenarios.families import create_child
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+USERS_VIEW = "people"
+PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
+BOTH = "Book for both, or for none: Chess"
+ROSTER = """query($id: ID!) {
+  slotRoster(slotId: $id, first: 50) { nodes { status madeAs user { id } } }
+}"""
+ROSTER_IDS = "query($id: ID!) { slotRoster(slotId: $id, first: 50) { nodes { id } } }"
+WAITING = "query($id: ID!) { slotWaitlist(slotId: $id) { nodes { user { id } } } }"
+
+
+@dataclass
+class Family:
+    """Eva, whose children are Mia and Ben."""
+
+    board: Board
+    eva: Student
+    ids: Mapping[str, str]
+
+    async def course(self, name: str = "Clubs", **fields: Any) -> Course:
+        """Create an open campaign for the classes of the children, with one course."""
+        opens_at = datetime.now(UTC) - timedelta(hours=1)
+        campaign_id = await create_campaign(
+            self.board.organizer,
+            name=name,
+            opensAt=opens_at.isoformat(),
+            forbidOverlap=True,
+            eligibleGroups=[["2b", "4a"]],
+        )
+        slot = {"title": "Chess", "capacity": 12, "location": "Room 1", **fields}
+        slot_id = await self.board.organizer.add_slot(campaignId=campaign_id, **slot)
+        return Course(campaign_id, slot_id)
+
+    async def places(self, slot_id: str) -> dict[str, str]:
+        """Return what the roster says of each of the family: status, and as what it was made."""
+        rows = (await self.board.organizer.execute(ROSTER, id=slot_id))["nodes"]
+        found = {row["user"]["id"]: f"{row['status']} {row['madeAs']}" for row in rows}
+        return {name: found[id_] for name, id_ in self.ids.items() if id_ in found}
+
+    async def waiting(self, slot_id: str) -> list[str]:
+        """Return who of the family waits, in order."""
+        rows = (await self.board.organizer.execute(WAITING, id=slot_id))["nodes"]
+        names = {id_: name for name, id_ in self.ids.items()}
+        return [names[row["user"]["id"]] for row in rows if row["user"]["id"] in names]
+
+    async def open(self, address: str = "", **options: Any) -> Page:
+        """Open the board for Eva on a phone."""
+        context = await self.board.context(self.eva, **{**PHONE, **options})
+        return await self.board.open(context, address)
+
+
+async def create_family(board: Board, *names: str) -> Family:
+    """Create Eva and her children, in the classes 2b and 4a."""
+    eva = await board.student("Eva")
+    await board.vouch_for(eva)
+    eva_id = await eva.fetch_user_id()
+    ids = {"Eva": eva_id}
+    for name, group in zip(names, ("2b", "4a"), strict=False):
+        child = await create_child(board.organizer, eva_id, name=name, groups=[group])
+        ids[name] = child["user"]["id"]
+    return Family(board, eva, ids)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def family(board: Board) -> Family:
+    return await create_family(board, "Mia", "Ben")
+
+
+async def fits_the_phone(page: Page) -> bool:
+    """Return whether nothing is wider than the phone."""
+    return bool(await page.evaluate("document.documentElement.scrollWidth") <= 360)
+
+
+async def test_siblings_are_booked_in_three_taps_and_stay_so_after_a_reload(
+    board: Board, family: Family
+) -> None:
+    name = f"Clubs {secrets.token_hex(4)}"
+    course = await family.course(name)
+    page = await family.open()
+    await page.get_by_role("link", name=name).click()
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    row = course.row(page)
+    await expect(row.get_by_role("checkbox")).to_have_count(2)  # Eva is in no class
+    await page.get_by_role("button", name=BOTH).click()
+    for _ in range(2):
+        await course.row(page, "yours").wait_for()
+        for child in ("Mia", "Ben"):
+            await expect(row).to_contain_text(f"{child}: booked")
+        assert await fits_the_phone(page)
+        await page.reload()
+    booked = "CONFIRMED GUARDIAN"
+    assert await family.places(course.slot_id) == {"Mia": booked, "Ben": booked}
+
+
+async def test_with_one_place_left_nobody_is_booked_and_the_child_is_named(family: Family) -> None:
+    course = await family.course(capacity=1)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await page.get_by_role("button", name=BOTH).click()
+    said = re.compile("Nothing was booked. (Mia|Ben): no place left.")
+    await course.row(page).get_by_text(said).wait_for()
+    assert await family.places(course.slot_id) == {}
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await page.get_by_label("Ben").uncheck()
+    await page.get_by_role("button", name="Book for Mia: Chess").click()
+    await expect(course.row(page)).to_contain_text("Mia: booked")
+    assert await family.places(course.slot_id) == {"Mia": "CONFIRMED GUARDIAN"}
+
+
+async def test_the_only_child_who_can_be_booked_is_booked_at_once_and_has_a_code(
+    family: Family,
+) -> None:
+    course = await family.course()
+    other = await family.board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
+    claim = {"slotId": other, "userId": family.ids["Ben"]}
+    await family.eva.book_all(claim)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for Mia: Chess").click()
+    row = course.row(page, "yours")
+    await expect(row).to_contain_text("Mia: booked")
+    await row.get_by_role("button", name="Code: Chess").click()
+    await page.get_by_role("heading", name="Mia: booked").wait_for()
+    await page.get_by_role("img", name="Code for Mia: Chess").wait_for()
+
+
+async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(family: Family) -> None:
+    course = await family.course(capacity=1)
+    other = await family.board.student("Jonas")
+    await family.board.organizer.book_slot(course.slot_id, userId=await other.fetch_user_id())
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Waiting list for …: Chess").click()
+    await page.get_by_role("button", name="Join the waiting list for both: Chess").click()
+    row = course.row(page, "waiting")
+    for child in ("Mia", "Ben"):
+        await expect(row).to_contain_text(re.compile(f"{child}: (1st|2nd) on the waiting list"))
+    first, second = await family.waiting(course.slot_id)
+    await row.get_by_role("button", name="See the waiting list: Chess").click()
+    await page.get_by_role("button", name=f"Leave the waiting list: {first}").click()
+    await page.get_by_role("group", name=first).get_by_role("button", name="Leave").click()
+    await page.get_by_role("heading", name=f"{second}: 1st on the waiting list").wait_for()
+    assert await family.waiting(course.slot_id) == [second]
+    roster = await family.board.organizer.execute(ROSTER_IDS, id=course.slot_id)
+    await family.board.organizer.cancel_booking(roster["nodes"][0]["id"])
+    await page.get_by_role("heading", name=f"{second}: booked").wait_for()
+    await page.get_by_text(f"{second}: moved up, and has a place: Chess").first.wait_for()
+    await page.get_by_role("button", name=f"Give back: {second}: Chess").click()
+    await page.get_by_role("button", name="Give back", exact=True).click()
+    await (
+        page.get_by_role("button", name="Book for …: Chess")
+        .or_(page.get_by_role("button", name=BOTH))
+        .first.wait_for()
+    )
+    assert await family.places(course.slot_id) == {}
+
+
+async def test_the_week_has_all_places_with_names_and_those_of_one_child(family: Family) -> None:
+    course = await family.course()
+    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
+    other = await family.board.organizer.add_slot(
+        campaignId=course.campaign_id, title="Go", **times
+    )
+    for slot_id, child in ((course.slot_id, "Mia"), (other, "Ben")):
+        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    page = await family.open(f"#/slot/{course.slot_id}")
+    await page.get_by_role("heading", name="Mia: booked").wait_for()
+    await page.goto("/board#/week")
+    await page.get_by_role("heading", name="Next: Mia: Chess").wait_for()
+    await page.get_by_role("link", name="Ben: Go").wait_for()
+    await page.get_by_role("button", name="All codes").click()
+    await page.get_by_role("img", name="Code for Ben: Go").wait_for()
+    assert await fits_the_phone(page)
+    assert await violations(page) == []
+    await page.get_by_role("radio", name="Ben").check()
+    await page.get_by_role("heading", name="Next: Ben: Go").wait_for()
+    await expect(page.get_by_text("Mia: Chess")).to_have_count(0)
+    await page.goto("/board#/account")
+    await expect(page.locator("section[data-key=children] li")).to_have_text(
+        ["Ben · 4a", "Mia · 2b"]
+    )
+
+
+@pytest.mark.parametrize("is_stored", GUARDED)
+async def test_a_reload_in_the_middle_books_both_once(family: Family, is_stored: bool) -> None:
+    course = await family.course()
+    context = await family.board.context(family.eva, **PHONE)
+    if not is_stored:
+        await change_script(context, ("    remember(at, request);\n", ""))
+    page, held = await family.board.open(context, course.address), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        if not held.is_set() and asks_for(route.request, "bookSlots"):
+            held.set()  # the server never gets it
+        else:
+            await route.fallback()
+
+    await page.route("**/graphql", hold)
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await page.get_by_role("button", name=BOTH).click()
+    await held.wait()
+    await page.reload()
+    if is_stored:
+        await expect(course.row(page, "yours")).to_contain_text("Ben: booked")
+    else:
+        await page.get_by_role("button", name="Book for …: Chess").wait_for()
+    assert len(await family.places(course.slot_id)) == (2 if is_stored else 0)
+
+
+async def test_a_member_without_children_loads_and_reads_nothing_of_families(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    page = await board.visit(student, course, **PHONE)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url + (request.post_data or "")))
+    await page.reload()
+    await course.button(page).click()
+    await course.row(page, "yours").wait_for()
+    assert not [each for each in sent if "family.js" in each or "OfFamily" in each]
+
+
+async def test_an_organizer_gives_a_child_a_parent_and_ends_that(
+    board: Board, family: Family
+) -> None:
+    mia, keller = family.ids["Mia"], await board.colleague("Ms Keller")
+    name = f"Ada {secrets.token_hex(4)}"
+    ada = await board.student(name)
+    await board.vouch_for(ada)
+    page = await board.open(await board.context(keller, **PHONE), f"#/{USERS_VIEW}/{mia}")
+    await page.get_by_text("This person does not sign in").wait_for()
+    await page.get_by_role("button", name="Add a parent").click()
+    await expect(page.get_by_label("Name or email address")).to_be_focused()
+    await page.keyboard.type(name)
+    await page.get_by_role("button", name=f"Make a parent: {name}").click()
+    parents = page.get_by_role("region", name="Parents or guardians")
+    await parents.get_by_role("link", name=name).wait_for()
+    await expect(page.get_by_role("button", name="Add a parent")).to_have_count(0)  # two at most
+    assert await fits_the_phone(page)
+    assert await violations(page) == []
+    await parents.get_by_role("link", name=name).click()
+    children = page.get_by_role("region", name="Children")
+    await children.get_by_role("link", name="Mia").wait_for()
+    await page.get_by_role("button", name="New child").click()
+    await page.get_by_label("Name", exact=True).last.fill("Leo")
+    await page.get_by_role("button", name="Add the child").click()
+    await children.get_by_role("link", name="Leo").wait_for()
+    await page.get_by_role("button", name="Remove Mia").click()
+    await page.get_by_role("button", name="Remove Mia").last.click()
+    await expect(children.get_by_role("link", name="Mia")).to_have_count(0)
+    dependents = (await ada.execute("{ me { dependents { name } } }"))["dependents"]
+    assert [each["name"] for each in dependents] == ["Leo"]
