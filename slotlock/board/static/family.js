@@ -35,7 +35,7 @@ function has({ myBooking: booking, myWaitlistEntry }) {
 
 /** @param {any} booking */
 function isHeld(booking) {
-  return booking?.status === "HELD" && Date.parse(booking.heldUntil) > now();
+  return booking?.status === "HELD" && now() < Date.parse(booking.heldUntil);
 }
 
 /** Whether somebody has nothing here yet, and can have it. @param {any} slot as one of the family has it */
