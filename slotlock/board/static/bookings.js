@@ -241,7 +241,7 @@ export function reason(result) {
     t("whom.none"),
     ...refusals.map((/** @type {any} */ each) => theirReason(claims[each.claim], each.refusal, claims)),
   ]);
-  if (claims?.length === 1) return theirReason(claims[0], result, claims);
+  if (claims?.length === 1) return theirReason(claims[0], { ...result, claims: null }, claims);
   if (fields?.length) return problemTexts(fields);
   const until = result.until && shortMomentOf(result.until, schoolZone);
   return t(`refusal.${code}`, { ...result, until, count: limit }, message ? t("refusal.other", { message, code }) : errorText(code));

@@ -76,7 +76,7 @@ async def create_family(board: Board, *names: str) -> Family:
     await board.vouch_for(eva)
     eva_id = await eva.fetch_user_id()
     ids = {"Eva": eva_id}
-    for name, group in zip(names, ("2b", "4a"), strict=False):
+    for name, group in zip(names, ("2b", "4a", "4a"), strict=False):
         child = await create_child(board.organizer, eva_id, name=name, groups=[group])
         ids[name] = child["user"]["id"]
     return Family(board, eva, ids)
@@ -142,6 +142,20 @@ async def test_the_only_child_who_can_be_booked_is_booked_at_once_and_has_a_code
     await row.get_by_role("button", name="Code: Chess").click()
     await page.get_by_role("heading", name="Mia: booked").wait_for()
     await page.get_by_role("img", name="Code for Mia: Chess").wait_for()
+
+
+async def test_a_choice_says_which_child_cannot_be_chosen_and_why(board: Board) -> None:
+    family = await create_family(board, "Mia", "Ben", "Lea")
+    course = await family.course()
+    other = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
+    await family.eva.book_all({"slotId": other, "userId": family.ids["Lea"]})
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    lea = course.row(page).get_by_label("Lea: has another course at this time.")
+    await expect(lea).to_be_disabled()
+    await page.get_by_role("button", name=BOTH).click()
+    await expect(course.row(page)).to_contain_text("Mia: booked")
+    assert set(await family.places(course.slot_id)) == {"Mia", "Ben"}
 
 
 async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(family: Family) -> None:
