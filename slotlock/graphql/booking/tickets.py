@@ -1,6 +1,7 @@
 """The booking queue: tickets as their users see them, and the requests that lead to them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Self
@@ -153,7 +154,10 @@ class TicketMutations:
         result = await enqueue.request_booking(
             info.context.services, caller, slot_id, user_id, options
         )
-        return REQUEST_BOOKING.present(result.outcome, ticket_view(caller, result.slots))
+        view = ticket_view(caller, result.slots)
+        if view.booked_for and not isinstance(result.outcome, tickets.Ticket):
+            view = replace(view, booked_for=user_id)
+        return REQUEST_BOOKING.present(result.outcome, view)
 
     @CANCEL_TICKET.mutation(
         "Cancel a queued request, so that it never books a place. Requests behind it "

@@ -26,6 +26,8 @@ SERIES = f"""mutation($input: BookSeriesInput!) {{ bookSeries(input: $input) {{
   __typename ... on Refusal {{ code }}
   ... on SeriesBooked {{ bookings {{ ...B madeAs }} refusals {{ claim }} }}
 }} }} {BOOKING_FRAGMENT}"""
+REQUEST = """mutation($input: BookSlotInput!) { requestBooking(input: $input) {
+  __typename ... on Refusal { message } } }"""
 BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 WAIT = """mutation($slot: ID!, $user: ID) { joinWaitlist(slotId: $slot, userId: $user) {
   __typename ... on Refusal { code }
@@ -116,6 +118,15 @@ async def test_limits_count_for_the_child_also_if_the_guardian_is_an_organizer(
     forced = await family.book(fourth, family.organizer)
     assert forced["booking"]["overriddenLimits"] == ["MAX_BOOKINGS"]
     assert forced["booking"]["madeAs"] is None
+
+
+async def test_a_refusal_of_the_queue_is_about_the_child(family: Family) -> None:
+    campaign_id = await create_campaign(family.organizer, eligibleGroups=["nobody"])
+    slot_id = await family.organizer.add_slot(campaignId=campaign_id)
+    for user_id, whom in ((None, "you are"), (family.ids["child"], "this user is")):
+        wanted = {"slotId": slot_id, "userId": user_id}
+        refused = await family.mother.execute(REQUEST, input=wanted)
+        assert refused["message"] == f"This slot is for groups that {whom} not in."
 
 
 async def test_each_guardian_manages_all_of_the_child_and_a_former_one_nothing(
