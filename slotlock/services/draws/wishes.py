@@ -53,8 +53,8 @@ async def set_wishes(
     """Replace the ranked wishes of the caller, of the team with the caller in it, or of users.
 
     These are the caller's dependents, also together with the caller, and get places together or
-    none. What they wished for before ends, alone or with others; of a team, that of the caller.
-    No slots remove the wishes.
+    none. What they wished for before ends, and others with whom they wished stay: another guardian
+    may act for these. Of a team, that of the caller ends for all. No slots remove the wishes.
     """
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not draw.is_active:
@@ -71,9 +71,10 @@ async def set_wishes(
     if users is None:
         return InvalidInput((FieldProblem("teamId", ProblemCode.NOT_IN_TEAM.problem()),))
     wishes = Wishes(tuple(users), tuple(slot_ids), _new_salt(), caller.user_id, now)
+    others_stay = bool(user_ids)
     if not slot_ids:
-        await services.wishes.delete(draw.id, senders)
-    elif not await services.wishes.save(draw, wishes, senders):
+        await services.wishes.delete(draw.id, senders, others_stay=others_stay)
+    elif not await services.wishes.save(draw, wishes, senders, others_stay=others_stay):
         problem = ProblemCode.WISHES_ELSEWHERE.problem()
         return InvalidInput((FieldProblem("teamId", problem),))
     # A closing that began after this read finds the wishes. One that began before may have not.

@@ -27,6 +27,8 @@ SERIES = f"""mutation($input: BookSeriesInput!) {{ bookSeries(input: $input) {{
   __typename ... on Refusal {{ code }}
   ... on SeriesBooked {{ bookings {{ ...B madeAs }} refusals {{ claim }} }}
 }} }} {BOOKING_FRAGMENT}"""
+REQUEST = """mutation($input: BookSlotInput!) { requestBooking(input: $input) {
+  __typename ... on Refusal { message } } }"""
 BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 WAIT = """mutation($slot: ID!, $user: ID) { joinWaitlist(slotId: $slot, userId: $user) {
   __typename ... on Refusal { code }

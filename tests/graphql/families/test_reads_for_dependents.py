@@ -304,6 +304,11 @@ async def test_siblings_wish_together_or_one_by_one(family: Family) -> None:
     assert await wishes() == {"mother": [me], "child": together, "sibling": together}
     assert (await wish("mother", [mia, ben]))["wishes"] is None
     assert await wishes() == {"mother": [me], "child": None, "sibling": None}
+    # What another guardian does for one of them ends nothing of the other.
+    for ranks, mias in (((1,), [mia]), ((), None)):
+        await wish("mother", [mia, ben], 0, 1)
+        assert (await wish("father", [mia], *ranks))["__typename"] == "WishesSaved"
+        assert await wishes() == {"mother": [me], "child": mias, "sibling": [ben]}
 
 
 async def family_places(family: Family, kind: str, slot_id: str) -> dict[str, Json]:

@@ -554,13 +554,13 @@ def test_wishes_that_meet_the_closing_are_saved_only_if_they_count(
     save, find_latest = repository.save, draw_repository.find_latest
     before = scene.run(scene.services.draws.find_latest(scene.campaign_id))
 
-    async def close_and_save(*arguments: Any) -> bool:
+    async def close_and_save(*arguments: Any, **options: Any) -> bool:
         closed = await draws.close_wishes(scene.services, None, scene.campaign_id)
         assert isinstance(closed, Draw)
         await draws.store_basis(scene.services, closed.id)
         if not reads_again:
             monkeypatch.setattr(draw_repository, "find", read_once)
-        return await save(*arguments)
+        return await save(*arguments, **options)
 
     async def read_once(*_: object) -> Draw | None:
         return before
@@ -656,12 +656,12 @@ def test_a_save_around_the_closing_says_what_counts(
     repository, closings = type(scene.services.wishes), list[asyncio.Task[object]]()
     save, lists = repository.save, [[2, 1], [3], [1, 3], [], [2], [0, 1, 2]]
 
-    async def close_and_save(*arguments: Any) -> bool:
+    async def close_and_save(*arguments: Any, **options: Any) -> bool:
         if not closings:
             closed = await draws.close_wishes(scene.services, None, scene.campaign_id)
             assert isinstance(closed, Draw)
             closings.append(asyncio.create_task(draws.store_basis(scene.services, closed.id)))
-        return await save(*arguments)
+        return await save(*arguments, **options)
 
     async def count_nothing(*_: object) -> bool:
         return False
@@ -696,9 +696,9 @@ def test_wishes_whose_closing_does_not_end_are_uncertain(
 ) -> None:
     save = type(scene.services.wishes).save
 
-    async def close_and_save(*arguments: Any) -> bool:
+    async def close_and_save(*arguments: Any, **options: Any) -> bool:
         await draws.close_wishes(scene.services, None, scene.campaign_id)
-        return await save(*arguments)
+        return await save(*arguments, **options)
 
     monkeypatch.setattr(type(scene.services.wishes), "save", close_and_save)
     monkeypatch.setattr(wishes, "ROOT_INTERVAL_S", wishes.ROOT_WAIT_S / 2)

@@ -60,11 +60,14 @@ class WishRepository:
         self._wishes = database["draw_wishes"]
 
     @limited
-    async def save(self, draw: Draw, wishes: Wishes, senders: Collection[UserId]) -> bool:
+    async def save(
+        self, draw: Draw, wishes: Wishes, senders: Collection[UserId], *, others_stay: bool = False
+    ) -> bool:
         """Replace the wishes of exactly these users, whose salt does not change.
 
-        If there are none, what the senders had before ends, alone or with others. Return False, and
-        change nothing, if another member has wishes elsewhere.
+        If there are none, what the senders had before ends, alone or with others. With
+        `others_stay`, the others have it without the senders. Return False, and change nothing, if
+        another member has wishes elsewhere.
         """
         self._required.require(UNIQUE_INDEX)
         document = _to_document(draw, wishes)
@@ -76,7 +79,7 @@ class WishRepository:
         async def move(session: AsyncClientSession) -> None:
             query = _of_users(draw.id, senders)
             before = await self._wishes.find(query, session=session).to_list()
-            await self._wishes.delete_many(query, session=session)
+            await self._end(draw.id, senders, session, others_stay=others_stay)
             same = (each["salt"] for each in before if each["users"] == document["users"])
             salt = next(same, wishes.salt)
             await self._wishes.insert_one({**document, "salt": salt}, session=session)
@@ -95,9 +98,31 @@ class WishRepository:
             await self._wishes.insert_many([_to_document(draw, each) for each in batch])
 
     @limited
-    async def delete(self, draw_id: DrawId, user_ids: Collection[UserId]) -> None:
-        """Delete the wishes of users, and of those with whom they are."""
-        await self._wishes.delete_many(_of_users(draw_id, user_ids))
+    async def delete(
+        self, draw_id: DrawId, user_ids: Collection[UserId], *, others_stay: bool = False
+    ) -> None:
+        """Delete the wishes of users, and of those with whom they are, unless these stay."""
+
+        async def end(session: AsyncClientSession) -> None:
+            await self._end(draw_id, user_ids, session, others_stay=others_stay)
+
+        await in_transaction(self._database, end)
+
+    async def _end(
+        self,
+        draw_id: DrawId,
+        user_ids: Collection[UserId],
+        session: AsyncClientSession,
+        *,
+        others_stay: bool,
+    ) -> None:
+        query = _of_users(draw_id, user_ids)
+        if others_stay:
+            ended = query["users"]
+            # A unique index needs a user in each document.
+            has_others = {**query, "users": {**ended, "$elemMatch": {"$nin": ended["$in"]}}}
+            await self._wishes.update_many(has_others, {"$pull": {"users": ended}}, session=session)
+        await self._wishes.delete_many(query, session=session)
 
     @limited
     async def remove_user(self, user_id: UserId, draw_ids: Sequence[DrawId] | None = None) -> None:
