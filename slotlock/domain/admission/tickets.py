@@ -64,7 +64,8 @@ class Ticket:
 
     `position` counts from 1; it is None if the request is not queued, or if Redis is unavailable.
     `sequence` grows with every request for the slot. `result` is set once the request is processed,
-    and its outcome is final.
+    and its outcome is final. `acts_for` has the user of the booking, if it is for somebody for whom
+    the caller acts. `is_own` is false of a refusal if the request was for another user.
     """
 
     ref: TicketRef
@@ -72,6 +73,8 @@ class Ticket:
     position: int | None = None
     sequence: int | None = None
     result: CommandResult[BookOutcome] | None = None
+    acts_for: frozenset[UserId] = frozenset()
+    is_own: bool = True
 
     @property
     def is_final(self) -> bool:

@@ -1,6 +1,7 @@
 """The booking queue: tickets as their users see them, and the requests that lead to them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Self
@@ -82,14 +83,14 @@ class Ticket(Node):
     @classmethod
     def in_view(cls, ticket: tickets.Ticket, view: ResultView) -> Self:
         """Show a ticket to the viewer of a result."""
-        result = ticket.result
-        outcome = (
-            BOOK_SLOT.present(
-                result.outcome, ResultView(view.viewer, result.slots, view.booked_for)
-            )
-            if result
-            else None
-        )
+        outcome = None
+        if result := ticket.result:
+            viewer = view.viewer
+            if viewer and ticket.acts_for:
+                viewer = replace(viewer, acts_for=ticket.acts_for)
+            booked_for = view.booked_for if ticket.is_own else None
+            shown = ResultView(viewer, result.slots, booked_for)
+            outcome = BOOK_SLOT.present(result.outcome, shown)
         return cls(
             id=ticket_global_id(ticket.ref),
             slot_id=slot_global_id(ticket.ref.slot_id),
@@ -116,12 +117,15 @@ CANCEL_TICKET = Result[tickets.CancelTicketOutcome](
 )
 
 
-def ticket_view(viewer: Caller, slots: Mapping[SlotId, SlotState] | None = None) -> ResultView:
+def ticket_view(
+    viewer: Caller, slots: Mapping[SlotId, SlotState] | None = None, *, is_own: bool = True
+) -> ResultView:
     """Return the view of a ticket's outcome, which reads the same in every answer.
 
-    A ticket does not say for whom it is. Members make most requests for themselves.
+    A ticket does not say for which other user it is.
     """
-    return ResultView(viewer, slots or {}, None if viewer.is_organizer else viewer.user_id)
+    is_own = is_own and not viewer.is_organizer
+    return ResultView(viewer, slots or {}, viewer.user_id if is_own else None)
 
 
 async def load_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
@@ -153,9 +157,7 @@ class TicketMutations:
         result = await enqueue.request_booking(
             info.context.services, caller, slot_id, user_id, options
         )
-        view = ticket_view(caller, result.slots)
-        if result.caller and user_id in result.caller.acts_for:  # refused at once
-            view = ResultView(result.caller, result.slots, user_id)
+        view = ticket_view(caller, result.slots, is_own=user_id == caller.user_id)
         return REQUEST_BOOKING.present(result.outcome, view)
 
     @CANCEL_TICKET.mutation(

@@ -19,7 +19,8 @@ from slotlock.domain.admission.tickets import (
     TicketRef,
     TicketStatus,
 )
-from slotlock.domain.booking.booking_refusals import KeyReused
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import AlreadyBooked, KeyReused
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import Caller
@@ -28,10 +29,16 @@ from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.admission_queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.services.booking.book import BookSlotCommand
+from slotlock.services.booking.permissions import is_guardian
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.idempotency import recorded_result
 from slotlock.services.container import Services
-from slotlock.services.idempotency_key import cancelled_record, lost_record, record_id
+from slotlock.services.idempotency_key import (
+    IdempotencyKey,
+    cancelled_record,
+    lost_record,
+    record_id,
+)
 
 
 async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
@@ -132,7 +139,22 @@ async def answered_ticket(services: Services, ref: TicketRef, record: Idempotenc
         return Ticket(ref, TicketStatus.CANCELLED if was_cancelled else TicketStatus.LOST)
     result = await with_current_slot(services, recorded_result(record), ref.requested_by)
     final = BookSlotCommand.check_outcome(result.outcome)
-    return Ticket(ref, TicketStatus.ANSWERED, result=CommandResult(final, result.slots))
+    ticket = Ticket(ref, TicketStatus.ANSWERED, result=CommandResult(final, result.slots))
+    if not isinstance(final, Booked | AlreadyBooked):
+        return replace(ticket, is_own=_is_own(ref))
+    user_id = final.booking.user_id
+    if user_id == ref.requested_by or not await is_guardian(services, ref.requested_by, user_id):
+        return ticket
+    return replace(ticket, acts_for=frozenset([user_id]))
+
+
+def _is_own(ref: TicketRef) -> bool:
+    """Return whether the request was for its caller, which only its hash says."""
+    parts = (BookSlotCommand.name, ref.slot_id, ref.requested_by)
+    keys = (
+        IdempotencyKey.for_request(ref.requested_by, "", *parts, hold) for hold in (True, False)
+    )
+    return any(key.short_request_hash == ref.request_hash for key in keys)
 
 
 async def cancel_ticket(services: Services, ref: TicketRef, caller: Caller) -> CancelTicketOutcome:

@@ -6,23 +6,35 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import MadeAs, SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.graphql.booking.tickets import Ticket
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import slot_document_updates
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.infrastructure.mongo.users.user_repository import UserRepository
-from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
+from slotlock.infrastructure.redis.admission.admission_queue import (
+    REQUEST_HASH_CHARS,
+    QueuedBooking,
+)
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.services.admission import queued_batch
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.queued_batch import serve_batch
-from slotlock.services.booking.book import BookingOptions, book_slot, book_slots
+from slotlock.services.admission.tickets import load_ticket
+from slotlock.services.booking.book import (
+    BookingOptions,
+    BookSlotCommand,
+    book_slot,
+    book_slots,
+)
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.apps.variants.slot_writer import _id_only_filter
@@ -176,7 +188,8 @@ def queued(slot_id: SlotId, *requests: tuple[UserId, UserId]) -> list[StreamEntr
     """Return requests of the queue, each of a sender for a user."""
     entries = []
     for number, (sender, user_id) in enumerate(requests):
-        key = IdempotencyKey.for_request(sender, f"{number}", slot_id)
+        parts = (BookSlotCommand.name, slot_id, user_id, False)
+        key = IdempotencyKey.for_request(sender, f"{number}", *parts)
         hashes = (key.key_hash, key.short_request_hash)
         booking = QueuedBooking(slot_id, user_id, sender, False, *hashes)
         entries.append(StreamEntry(f"{number}-0", {}, booking, MORNING))
@@ -233,3 +246,33 @@ def test_the_queue_decides_a_run_of_guardians_with_one_read_and_one_write(
     assert booked_users(pair, slot_id) == [mia, father]
     records = pair.database["idempotency_records"].find({}, {"outcome": 1})
     assert sum("NotTeammate" in str(each) for each in records) == 1
+
+
+def test_the_tickets_of_a_guardian_show_the_places_of_dependents_and_never_say_you(
+    pair: ServicePair,
+) -> None:
+    caller, mia, ben = pair.callers[0], *(each.user_id for each in pair.callers[1:3])
+    for child in (mia, ben):
+        store_guardians(pair.database, child, caller.user_id)
+    (slot_id,) = add_slots(pair, 1)
+    pair.database["slots"].update_many({}, {"$set": {"onlyForGroups": ["class:1a"]}})
+    pair.database["users"].update_one({"_id": ObjectId(mia)}, {"$set": {"groups": ["class:1a"]}})
+    entries = queued(slot_id, *((caller.user_id, each) for each in (mia, ben, caller.user_id)))
+    assert pair.runner.run(serve_batch(pair.services[0], slot_id, entries)) == entries
+
+    def outcome(entry: StreamEntry) -> Any:
+        """Return what the guardian sees of a ticket."""
+        booking = entry.request
+        assert booking is not None
+        hashes = booking.key, booking.request_hash[:REQUEST_HASH_CHARS]
+        ref = TicketRef(slot_id, caller.user_id, *hashes, MORNING)
+        ticket = pair.runner.run(load_ticket(pair.services[0], ref))
+        return Ticket.from_domain(ticket, caller).outcome
+
+    for_mia, for_ben, own = map(outcome, entries)
+    assert (for_mia.booking.made_as, for_mia.booking.on_behalf) == (MadeAs.GUARDIAN, True)
+    assert "you" not in for_ben.message.lower()
+    assert "you" in own.message.lower()
+    # A former guardian sees no more of it than a stranger.
+    store_guardians(pair.database, mia)
+    assert outcome(entries[0]).booking.made_as is None
