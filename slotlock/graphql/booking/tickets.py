@@ -158,6 +158,8 @@ class TicketMutations:
             info.context.services, caller, slot_id, user_id, options
         )
         view = ticket_view(caller, result.slots, is_own=user_id == caller.user_id)
+        if result.caller and user_id in result.caller.acts_for:  # refused at once
+            view = ResultView(result.caller, result.slots, user_id)
         return REQUEST_BOOKING.present(result.outcome, view)
 
     @CANCEL_TICKET.mutation(
