@@ -10,7 +10,7 @@ import { whenOf } from "../forms/localtime.js";
 import { toggleButton, withCount } from "../parts.js";
 import { byListName, listName, userLink } from "../people/parts.js";
 import { Places } from "./places.js";
-import { userPicker } from "./userpicker.js";
+import { userPicker } from "../userpicker.js";
 
 /** @param {string} slotId @param {() => any} reload @param {boolean} [isLed] shown to a leader, who changes no places */
 export function roster(slotId, reload, isLed = false) {

@@ -4,7 +4,7 @@ import { h, redraw } from "../../../kernel.js";
 import { button, whose } from "../../../parts.js";
 import { t } from "../../../text.js";
 import { toggleButton } from "../parts.js";
-import { userPicker } from "../course/userpicker.js";
+import { userPicker } from "../userpicker.js";
 import { Actions, focusAfter } from "./actions.js";
 import { Form } from "./form.js";
 import { kindOptions, loadResources, resources } from "./resources.js";

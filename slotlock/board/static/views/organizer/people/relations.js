@@ -4,7 +4,7 @@ import { run } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { icon, section, whose } from "../../../parts.js";
 import { commas, t } from "../../../text.js";
-import { userPicker } from "../course/userpicker.js";
+import { userPicker } from "../userpicker.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
 import { groupField, groupsIn } from "../forms/groups.js";

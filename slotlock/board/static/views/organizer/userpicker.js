@@ -1,10 +1,10 @@
 // @ts-check
 /** A search for users by name or address, with what can be done with each. */
-import { run } from "../../../client.js";
-import { h, redraw } from "../../../kernel.js";
-import { field } from "../../../parts.js";
-import { t } from "../../../text.js";
-import { listName } from "../people/parts.js";
+import { run } from "../../client.js";
+import { h, redraw } from "../../kernel.js";
+import { field } from "../../parts.js";
+import { t } from "../../text.js";
+import { listName } from "./people/parts.js";
 
 const PAUSE_MS = 250;
 const MOST_USERS = 8;
