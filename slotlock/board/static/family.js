@@ -9,10 +9,10 @@ import { go } from "./page.js";
 import { askOnce, bookingActions, button, checkInCodeFigure, checkbox, icon, notice, places, section, whose } from "./parts.js";
 import { children, placeIn, placeKey, shows, whom } from "./people.js";
 import { footOf } from "./rows.js";
-import { chooseFor, decidingState, fullState, openState, opening, shownState } from "./slotstate.js";
+import { chooseFor, decidingState, fullState, isForMe, openState, opening, shownState } from "./slotstate.js";
 import { subscribe } from "./socket.js";
 import { readAll } from "./store.js";
-import { commas, ordinal, t, timeOf } from "./text.js";
+import { commas, listOf, ordinal, t, timeOf } from "./text.js";
 import { belowSlot, choiceAmong, isFree, teammates } from "./together.js";
 
 /** Nobody is kept from a place for good by these. */
@@ -317,6 +317,78 @@ function chips() {
   ));
 }
 
+/**
+ * Let parents choose whose wishes a page has: each child has wishes of its own, or all get places together or none.
+ * @param {string} campaignId @param {string[]} userIds of the address @returns {import("./people.js").Wishers | null}
+ */
+function wishers(campaignId, userIds) {
+  if (!isParent()) return null;
+  /** @type {any} */
+  let campaign = null;
+  const isFor = (/** @type {any} */ person, /** @type {any} */ slot = null) => isForMe(campaign, slot, [person]);
+  const peopleOf = (/** @type {string[]} */ some) => [...children(), me].filter((each) => some.includes(each.id));
+  const idsOf = (/** @type {string[]} */ some) => peopleOf(some).map(({ id }) => id);
+  const namesOf = (/** @type {string[]} */ some) => listOf(peopleOf(some).map((each) => each.name));
+  /** The ids of those whose wishes these are. */
+  const ids = userIds.length ? userIds : [children()[0].id];
+  const isMe = ids.join() === me?.id;
+  const name = namesOf(ids);
+  const areSame = (/** @type {string[]} */ some) => idsOf(some).join() === idsOf(ids).join();
+
+  /** Return for whom wishes can be, without those whom the draw is not for. @returns {string[][]} */
+  function choices() {
+    const fitting = children().filter((each) => isFor(each));
+    const each = (fitting.length || isFor(me) ? fitting : children()).map(({ id }) => [id]);
+    const all = [...each, ...(each.length > 1 ? [each.flat()] : []), ...(isFor(me) ? [[me?.id ?? ""]] : [])];
+    return all.some(areSame) ? all : [...all, ids];
+  }
+
+  /** @param {string[]} some */
+  const addressOf = (some) => ["#/wishes", campaignId, ...some].join("/");
+
+  /** @param {any} found */
+  function settle(found) {
+    if (campaign || !found.campaign) return;
+    ({ campaign } = found);
+    const together = idsOf(found.myWishes?.userIds ?? []);
+    const wanted = together.length > 1 ? together : choices()[0];
+    if (!userIds.length && !areSame(wanted)) location.replace(addressOf(wanted));
+  }
+
+  /** @param {string[]} some */
+  function label(some) {
+    if (some.length > 1) return t(some.length === 2 ? "theirs.wishes.both" : "theirs.wishes.all", { count: some.length });
+    return some[0] === me?.id ? t("whom.me") : namesOf(some);
+  }
+
+  function links() {
+    const all = campaign ? choices() : [];
+    return all.length > 1 && h("nav", { class: "row", "aria-label": t("whom.forWhom") }, all.map((some) => h(
+      "a",
+      { class: areSame(some) ? "btn" : "btn second", href: addressOf(some), "aria-current": areSame(some) && "page" },
+      label(some),
+    )));
+  }
+
+  /** @type {typeof t} */
+  const text = (key, values, missing) => (isMe ? t(key, values, missing) : t(`theirs.${key}`, { ...values, name }, t(key, values, missing)));
+
+  /**
+   * Say what a change of this list does to those that there are.
+   * @param {any} saved @param {string[]} ranked @param {(ranked: string[], said: string) => void} change
+   */
+  function note(saved, ranked, change) {
+    const of = saved?.userIds ?? [];
+    if (isMe || (ids.length === 1 && of.length < 2)) return null;
+    if (areSame(of)) return notice("", "people", text("wishes.ofTeam"));
+    const said = t(ids.length > 1 ? "theirs.wishes.join" : "theirs.wishes.split", { name, names: namesOf(of) });
+    return notice("wait", "people", said, ranked.length > 0 && button("second", t("theirs.wishes.use", { name }), () => change(ranked, "")));
+  }
+
+  const fits = (/** @type {any} */ slot) => peopleOf(ids).every((each) => isFor(each, slot));
+  return { userId: ids[0], users: isMe ? null : ids, text, fits, settle, links, note };
+}
+
 /** Return the part of the account about the children. @param {(id: string, ...content: any[]) => any} part */
 function account(part) {
   const row = (/** @type {any} */ { id, name, groups }) => h("li", { "data-key": id }, h("strong", null, name), groups?.length && ` · ${commas(groups)}`);
@@ -325,5 +397,6 @@ function account(part) {
 
 Object.assign(shows, {
   ...{ account, below, chips, family, fits, ofWeek, read, places: placesOf, said, watch },
+  wishes: wishers,
   slot: () => (isParent() ? "slotOfFamily" : "slot"),
 });

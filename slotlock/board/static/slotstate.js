@@ -93,14 +93,17 @@ export function groupsOf({ onlyForGroups = [] }) {
   return commas(onlyForGroups.map((/** @type {string} */ each) => each.replace("*", "…")));
 }
 
-/** Whether a campaign, and a course of it, are for groups of this person or of a child, as far as is known. @param {any} campaign @param {any} [slot] */
-export function isForMe(campaign, slot) {
+/**
+ * Whether a campaign, and a course of it, are for groups of this person or of a child, as far as is known.
+ * @param {any} campaign @param {any} [slot] @param {any[]} [people] others of whom one may be meant
+ */
+export function isForMe(campaign, slot, people = [me, ...children()]) {
   const sets = [...(campaign?.eligibleGroups ?? []), slot?.onlyForGroups ?? []].filter((each) => each.length);
   /** @param {string[] | undefined} groups */
   const isFor = (groups) => !groups || sets.every((/** @type {string[]} */ set) => set.some(
     (name) => groups.some((each) => (name.endsWith("*") ? each.startsWith(name.slice(0, -1)) : each === name)),
   ));
-  return me?.role !== "MEMBER" || [me, ...children()].some(({ groups }) => isFor(groups));
+  return people.some((each) => (each ? each.role ?? "MEMBER" : "") !== "MEMBER" || isFor(each.groups));
 }
 
 /** Return the refusal that this row still shows. @param {any} slot */
