@@ -34,7 +34,7 @@ let askedAt = 0;
  *   below?: (slot: any, more: {isChoosing?: boolean, hasMe: boolean, isPage?: boolean}) => any,
  *   invited?: (onAnswer?: () => any) => any,
  *   bar?: (slots: any[]) => any,
- *   dates?: (slot: any) => any,
+ *   dates?: (slot: any, choice?: any) => any,
  *   account?: (part: (id: string, ...content: any[]) => any) => any,
  *   family?: (slot: any, context: any) => any,
  *   places?: (slot: any, context: any, own: () => any) => any[],
