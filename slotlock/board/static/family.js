@@ -388,6 +388,8 @@ function wishers(campaignId, userIds) {
   if (!isParent()) return null;
   /** @type {any} */
   let campaign = null;
+  /** Whether a list can still begin: later, only those who have one together are shown together. */
+  let isOpen = false;
   const isFor = (/** @type {any} */ person, /** @type {any} */ slot = null) => isForMe(campaign, slot, [person]);
   const peopleOf = (/** @type {string[]} */ some) => [...children(), me].filter((each) => some.includes(each.id));
   const idsOf = (/** @type {string[]} */ some) => peopleOf(some).map(({ id }) => id);
@@ -402,7 +404,7 @@ function wishers(campaignId, userIds) {
   function choices() {
     const fitting = children().filter((each) => isFor(each));
     const each = (fitting.length || isFor(me) ? fitting : children()).map(({ id }) => [id]);
-    const all = [...each, ...(each.length > 1 ? [each.flat()] : []), ...(isFor(me) ? [[me?.id ?? ""]] : [])];
+    const all = [...each, ...(each.length > 1 && isOpen ? [each.flat()] : []), ...(isFor(me) ? [[me?.id ?? ""]] : [])];
     return all.some(areSame) ? all : [...all, ids];
   }
 
@@ -411,11 +413,14 @@ function wishers(campaignId, userIds) {
 
   /** @param {any} found */
   function settle(found) {
-    if (campaign || !found.campaign) return;
+    const isFirst = !campaign;
+    if (!found.campaign) return;
     ({ campaign } = found);
+    isOpen = found.draws[0]?.state === "COLLECTING";
     const together = idsOf(found.myWishes?.userIds ?? []);
-    const wanted = together.length > 1 ? together : choices()[0];
-    if (!userIds.length && !areSame(wanted)) location.replace(addressOf(wanted));
+    const isNobody = ids.length > 1 && !isOpen && !areSame(together);
+    const wanted = together.length > 1 ? together : isNobody ? [ids[0]] : choices()[0];
+    if (isNobody || (isFirst && !userIds.length && !areSame(wanted))) location.replace(addressOf(wanted));
   }
 
   /** @param {string[]} some */

@@ -81,6 +81,7 @@ async def test_each_child_has_a_list_and_the_result_names_the_child(board: Board
     await publish(board, course)
     await page.reload()
     await page.get_by_text("A place for Ben.").wait_for()
+    await expect(choice(page, TOGETHER)).to_have_count(0)
     await show_wishes(page, "Mia", "Result for Mia")
     await page.get_by_text("A place for Mia.").wait_for()
     assert await fits_the_phone(page)
