@@ -17,7 +17,9 @@ SLOW = (
     "deploy/test_container_image.py", "deploy/test_wheels.py", "deploy/test_whole_path.py",
     "deploy/test_published_images.py::test_the_user_that_compose_creates",
     # long scenes in a browser
-    "board/members/test_families.py", "board/members/test_lists.py",
+    "board/members/test_families.py", "board/members/test_family_wishes.py",
+    "board/members/test_family_courses.py",
+    "board/members/test_lists.py",
     "board/members/test_several.py", "board/members/test_teams.py",
     "board/test_accessibility.py", "board/test_guide.py",
     "board/test_member_views.py", "board/test_organizer.py", "board/test_organizers.py",

@@ -119,9 +119,13 @@ export function bookAll(at, claims, hold) {
   return decide(at, { name: "bookSlots", key: newKey(), title: listOf([...new Set(claims.map((each) => each.title))]), claims, hold });
 }
 
-/** Book the dates of a series: all or none, or those that are free. @param {string} seriesId @param {string} title @param {string} mode */
-export function bookDates(seriesId, title, mode) {
-  return decide(seriesId, { name: "bookSeries", key: newKey(), title, mode });
+/**
+ * Book the dates of a series: all or none, or those that are free.
+ * @param {string} seriesId @param {string} title @param {string} mode @param {Person} [person] a child for whom it is
+ */
+export function bookDates(seriesId, title, mode, person) {
+  const claims = person && [{ slotId: seriesId, title, person }];
+  return decide(placeKey({ id: seriesId, person }), { name: "bookSeries", key: newKey(), title, claims, mode });
 }
 
 /**
@@ -132,9 +136,10 @@ async function decide(at, request) {
   const { name, key, title, claims, hold, mode } = request;
   const slotId = slotOf(at);
   const patient = { idempotencyKey: key, ...(name !== "requestBooking" && { waitMs: 5000 }) };
-  const input = mode ? { ...patient, seriesId: at, mode }
+  const userId = claims?.[0].person.id;
+  const input = mode ? { ...patient, seriesId: slotId, mode, userId }
     : name === "bookSlots" ? { ...patient, hold, claims: claims?.map((each) => ({ slotId: each.slotId, userId: each.person.id })) }
-      : { ...patient, slotId, ...(claims && { userId: claims[0].person.id }) };
+      : { ...patient, slotId, userId };
   const result = await sendForSlot(at, async (state) => {
     remember(at, request);
     const answer = (await run(name, { input }))[name];
@@ -151,16 +156,16 @@ async function decide(at, request) {
 }
 
 /** Show what came of a request for several places, or for another person. @param {string} at @param {Request} request @param {any} result */
-function decided(at, { title, claims = [], hold }, result) {
+function decided(at, { title, claims = [], hold, mode }, result) {
   const bookings = result.bookings ?? (result.booking && [result.booking]);
   // Some dates of a series may be booked, and others not.
-  if (result.refusals?.length !== 0 && !(bookings && claims.length)) refused.set(at, { refusal: { ...result, claims }, at: Date.now() });
+  if (result.refusals?.length !== 0 && (mode || !bookings)) refused.set(at, { refusal: { ...result, claims }, at: Date.now() });
   if (!bookings) {
     changed(at, {});
     return say(title + t("whose", { name: reason({ ...result, claims }) }), at);
   }
   for (const [index, booking] of bookings.entries()) {
-    const { slotId, person } = claims[index] ?? { slotId: booking.slot.id, person: me };
+    const { slotId, person } = mode ? { slotId: booking.slot.id, person: claims.length ? claims[0].person : me } : claims[index];
     const isOwn = person.id === me?.id;
     changed(isOwn ? slotId : placeOf(slotId, person.id), { myBooking: booking }, booking);
     if (!isOwn) notePlaces(slotId, [...placesFor(slotId).filter((each) => each.person.id !== person.id), { id: booking.id, person }]);
@@ -239,7 +244,7 @@ export function reason(result) {
   const { code, message, fields, limit, refusals, claims } = result;
   if (refusals && claims?.length) return sentences([
     t("whom.none"),
-    ...refusals.map((/** @type {any} */ each) => theirReason(claims[each.claim], each.refusal, claims)),
+    ...refusals.map((/** @type {any} */ each) => theirReason(claims[each.claim] ?? claims[0], each.refusal, claims)),
   ]);
   if (claims?.length === 1) return theirReason(claims[0], { ...result, claims: null }, claims);
   if (fields?.length) return problemTexts(fields);

@@ -9,10 +9,10 @@ import { go } from "./page.js";
 import { askOnce, bookingActions, button, checkInCodeFigure, checkbox, icon, notice, places, section, whose } from "./parts.js";
 import { children, placeIn, placeKey, shows, whom } from "./people.js";
 import { footOf } from "./rows.js";
-import { chooseFor, decidingState, fullState, openState, opening, shownState } from "./slotstate.js";
+import { chooseFor, decidingState, fullState, isForMe, openState, opening, shownState, swappedState } from "./slotstate.js";
 import { subscribe } from "./socket.js";
 import { readAll } from "./store.js";
-import { commas, ordinal, t, timeOf } from "./text.js";
+import { commas, listOf, ordinal, t, timeOf } from "./text.js";
 import { belowSlot, choiceAmong, isFree, teammates } from "./together.js";
 
 /** Nobody is kept from a place for good by these. */
@@ -92,6 +92,11 @@ function kindOf({ remaining, admission }) {
 /** Return the state of a slot for a family. @param {any} slot @param {import("./slotstate.js").Context} context @returns {import("./slotstate.js").Shown} */
 function family(slot, context) {
   const all = everybody(slot);
+  if (slot.status === "CANCELLED" || Date.parse(slot.endTime) < now()) {
+    const names = all.filter((each) => each.myBooking && each.person).map(({ person }) => person.name);
+    const { state, left } = shownState(all[0], context);
+    return { state, left: () => [left(), names.length > 0 && h("p", null, icon("people"), " ", listOf(names))] };
+  }
   const shown = stateOf(slot, all, context);
   return { ...shown, left: () => [shown.left(), !context.isPage && lines(all)] };
 }
@@ -108,8 +113,27 @@ function stateOf(slot, all, context) {
   const isSent = all.some((each) => each.person && deciding.has(placeKey(each)));
   if (isClosed && isSent) return decidingState(slot, { position: null, isLost: false });
   if (isClosed && mine.length) return yoursState(slot, mine);
-  if (isClosed) return shownState(nearest(all), context);
+  if (isClosed) return barredState(nearest(all), context);
   return ableState(slot, able, context);
+}
+
+/**
+ * Say why somebody cannot have a place, and offer a child to swap for it what is in its way.
+ * @param {any} slot as one of the family has it @param {import("./slotstate.js").Context} context @returns {import("./slotstate.js").Shown}
+ */
+function barredState(slot, context) {
+  const { person, myEligibility } = slot;
+  const { code, limit, otherBooking } = myEligibility?.refusal ?? {};
+  const isClash = code === "TIME_CONFLICT";
+  const isSoon = context.isByLot || context.opensAt > now() || Date.parse(slot.startTime) <= now();
+  if (!person || isSoon || !(isClash || (code === "LIMIT_REACHED" && limit === 1))) return shownState(slot, context);
+  const why = h("p", null, icon(isClash ? "overlap" : "lock"), reason({ ...myEligibility.refusal, claims: [{ slotId: slot.id, title: "", person }] }));
+  const own = listed.filter((each) => placeIn(each, person.id).myBooking?.status === "CONFIRMED");
+  const other = isClash ? otherBooking && { id: otherBooking.id, title: otherBooking.slot.title }
+    : own.length === 1 ? { id: placeIn(own[0], person.id).myBooking.id, title: own[0].title } : null;
+  const shown = swappedState(isClash ? "clash" : "closed", slot, () => why, other);
+  const left = () => [shown.moment && h("p", null, icon("people"), " ", person.name), shown.left()];
+  return { ...shown, left, moment: [shown.moment, other?.id].join() };
 }
 
 /** Return for whom a slot is most of all: its refusal is that of the family. @param {any[]} all */
@@ -187,17 +211,28 @@ function placesOf(slot, context, own) {
   const isMine = has(mine) || deciding.get(slot.id)?.ticketId;
   const having = theirs.filter((each) => has(each) || deciding.has(placeKey(each)));
   const shown = family(slot, context);
-  const isRest = !(isMine || having.length) || theirs.concat(mine).some(isAble);
+  const isNobody = !(isMine || having.length);
+  const isAny = theirs.concat(mine).some(isAble);
   return [
     isMine && own(),
     having.map((each) => part(each, context)),
-    isRest && h(
+    (!isNobody || isAny) && theirs.map((each) => swapPart(each, context)),
+    (isNobody || isAny) && h(
       "section",
       { class: "slots", "aria-labelledby": "place", "data-key": "place", tabindex: -1 },
       h("h2", { id: "place", class: "vh" }, t("whom.forWhom")),
       h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown)),
     ),
   ].flat();
+}
+
+/** Offer to swap for a place what is in the way of a child, if others of the family have one, or can. @param {any} slot @param {any} context */
+function swapPart(slot, context) {
+  const shown = barredState(slot, context);
+  const { id, name } = slot.person;
+  return !has(slot) && shown.action && section(`of-${id}`, name, [
+    h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown))),
+  ]);
 }
 
 /** Return what a child has in a slot, and what can be done. @param {any} slot as the child has it @param {import("./slotstate.js").Context} context */
@@ -211,7 +246,7 @@ function part(slot, context) {
   const isBooked = booking?.status === "CONFIRMED";
   const canCancel = isBooked && !isOver && cutoff > now();
   const leaving = { label: [t("slot.leave"), whose(person.name)], question: t("whom.leaveAsk", person), yes: t("slot.leave"), no: t("slot.stay") };
-  return section(`of ${person.id}`, textOf(slot), [
+  return section(`of-${person.id}`, textOf(slot), [
     sent?.ticketId && button("plain", [t("slot.leaveQueue"), whose(person.name)], () => leaveQueue(at)),
     !sent && isHeld(booking) && h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": "held" }, footOf(shownState(slot, context)))),
     isBooked && !isOver && booking.checkInQr && checkInCodeFigure(booking, title),
@@ -281,6 +316,12 @@ function watchChild(person) {
   });
 }
 
+/** The lists of slots that parents read with what the children have, and which of them they have. @type {Record<string, any>} */
+const OF_FAMILY = { cancelledSlots: { status: "CANCELLED" }, seriesDates: {}, slotsOfCampaign: {} };
+
+/** The slots of the campaign that was read last. @type {any[]} */
+let listed = [];
+
 const isParent = () => children().length > 0;
 /** Whose places the week shows: the id of a child or of oneself, or "" for all. */
 let shownOf = "";
@@ -291,9 +332,12 @@ let shownOf = "";
  */
 async function read(name, variables, field) {
   if (!isParent()) return readAll(name, variables, field);
-  if (name === "slotsOfCampaign") {
-    const slots = await readAll("slotsOfFamily", variables, field);
-    return slots && slots.map((slot) => Object.assign(slot, placeIn(slot, me?.id)));
+  if (Object.hasOwn(OF_FAMILY, name)) {
+    const { id: series, ...others } = variables;
+    const slots = await readAll("slotsOfFamily", { ...others, series, ...OF_FAMILY[name] }, field);
+    if (name === "slotsOfCampaign" && slots && !variables.from) listed = slots;
+    const isOffFor = (/** @type {any} */ slot) => slot.cancelledForMe || slot.familyPlaces.some((/** @type {any} */ each) => each.myBooking);
+    return slots && slots.map((slot) => Object.assign(slot, placeIn(slot, me?.id), { cancelledForMe: slot.status === "CANCELLED" && isOffFor(slot) }));
   }
   const lists = await Promise.all([undefined, ...children()].map(async (person) => {
     const all = await readAll(name, { ...variables, userId: person?.id }, field);
@@ -312,9 +356,105 @@ function ofWeek(week) {
 /** Let parents choose whose places the week shows. */
 function chips() {
   const people = [{ id: "", name: t("week.all") }, ...children(), { ...me, name: t("whom.me") }];
-  return isParent() && h("fieldset", { class: "chips span" }, h("legend", { class: "vh" }, t("whom.forWhom")), people.map(
-    ({ id, name }) => checkbox("chip", name, { type: "radio", name: "of", checked: shownOf === id }, () => (shownOf = id)),
+  return isParent() && chipsOf(people, shownOf, (id) => (shownOf = id));
+}
+
+/** Let parents choose one of the family. @param {any[]} people @param {string} chosen id @param {(id: string) => void} choose */
+function chipsOf(people, chosen, choose) {
+  return h("fieldset", { class: "chips span" }, h("legend", { class: "vh" }, t("whom.forWhom")), people.map(
+    ({ id, name }) => checkbox("chip", name, { type: "radio", name: "of", checked: chosen === id }, () => choose(id)),
   ));
+}
+
+/** What shows the dates of a series to one person. */
+const datesOfOne = shows.dates;
+/** For whom the dates of a series are booked. */
+let datesFor = "";
+
+/** Offer all dates of a series, to one of the family at a time. @param {any} slot */
+function datesOfFamily(slot) {
+  if (!slot.familyPlaces) return datesOfOne?.(slot);
+  const able = everybody(slot).filter(({ myEligibility }) => myEligibility?.refusal?.code !== "NOT_ELIGIBLE");
+  const shown = able.find((each) => personOf(each).id === datesFor) ?? able.find(({ person }) => person) ?? able[0];
+  const people = able.map(({ person }) => person ?? { ...me, name: t("whom.me") });
+  return shown && datesOfOne?.(shown, chipsOf(people, personOf(shown).id, (id) => (datesFor = id)));
+}
+
+/**
+ * Let parents choose whose wishes a page has: each child has wishes of its own, or all get places together or none.
+ * @param {string} campaignId @param {string[]} userIds of the address @returns {import("./people.js").Wishers | null}
+ */
+function wishers(campaignId, userIds) {
+  if (!isParent()) return null;
+  /** @type {any} */
+  let campaign = null;
+  /** Whether a list can still begin: later, only those who have one together are shown together. */
+  let isOpen = false;
+  const isFor = (/** @type {any} */ person, /** @type {any} */ slot = null) => isForMe(campaign, slot, [person]);
+  const peopleOf = (/** @type {string[]} */ some) => [...children(), me].filter((each) => some.includes(each.id));
+  const idsOf = (/** @type {string[]} */ some) => peopleOf(some).map(({ id }) => id);
+  const namesOf = (/** @type {string[]} */ some) => listOf(peopleOf(some).map((each) => each.name));
+  /** The ids of those whose wishes these are. */
+  const ids = userIds.length ? userIds : [children()[0].id];
+  const isMe = ids.join() === me?.id;
+  const name = namesOf(ids);
+  const areSame = (/** @type {string[]} */ some) => idsOf(some).join() === idsOf(ids).join();
+
+  /** Return for whom wishes can be, without those whom the draw is not for. @returns {string[][]} */
+  function choices() {
+    const fitting = children().filter((each) => isFor(each));
+    const each = (fitting.length || isFor(me) ? fitting : children()).map(({ id }) => [id]);
+    const all = [...each, ...(each.length > 1 && isOpen ? [each.flat()] : []), ...(isFor(me) ? [[me?.id ?? ""]] : [])];
+    return all.some(areSame) ? all : [...all, ids];
+  }
+
+  /** @param {string[]} some */
+  const addressOf = (some) => ["#/wishes", campaignId, ...some].join("/");
+
+  /** @param {any} found */
+  function settle(found) {
+    const isFirst = !campaign;
+    if (!found.campaign) return;
+    ({ campaign } = found);
+    isOpen = found.draws[0]?.state === "COLLECTING";
+    const together = idsOf(found.myWishes?.userIds ?? []);
+    const isNobody = ids.length > 1 && !isOpen && !areSame(together);
+    const wanted = together.length > 1 ? together : isNobody ? [ids[0]] : choices()[0];
+    if (isNobody || (isFirst && !userIds.length && !areSame(wanted))) location.replace(addressOf(wanted));
+  }
+
+  /** @param {string[]} some */
+  function label(some) {
+    if (some.length > 1) return t(some.length === 2 ? "theirs.wishes.both" : "theirs.wishes.all", { count: some.length });
+    return some[0] === me?.id ? t("whom.me") : namesOf(some);
+  }
+
+  function links() {
+    const all = campaign ? choices() : [];
+    return all.length > 1 && h("nav", { class: "row", "aria-label": t("whom.forWhom") }, all.map((some) => h(
+      "a",
+      { class: areSame(some) ? "btn" : "btn second", href: addressOf(some), "aria-current": areSame(some) && "page" },
+      label(some),
+    )));
+  }
+
+  /** @type {typeof t} */
+  const text = (key, values, missing) => (isMe ? t(key, values, missing) : t(`theirs.${key}`, { ...values, name }, t(key, values, missing)));
+
+  /**
+   * Say what a change of this list does to those that there are.
+   * @param {any} saved @param {string[]} ranked @param {(ranked: string[], said: string) => void} change
+   */
+  function note(saved, ranked, change) {
+    const of = saved?.userIds ?? [];
+    if (isMe || (ids.length === 1 && of.length < 2)) return null;
+    if (areSame(of)) return notice("", "people", text("wishes.ofTeam"));
+    const said = t(ids.length > 1 ? "theirs.wishes.join" : "theirs.wishes.split", { name, names: namesOf(of) });
+    return notice("wait", "people", said, ranked.length > 0 && button("second", t("theirs.wishes.use", { name }), () => change(ranked, "")));
+  }
+
+  const fits = (/** @type {any} */ slot) => peopleOf(ids).every((each) => isFor(each, slot));
+  return { userId: ids[0], users: isMe ? null : ids, text, fits, settle, links, note };
 }
 
 /** Return the part of the account about the children. @param {(id: string, ...content: any[]) => any} part */
@@ -324,6 +464,7 @@ function account(part) {
 }
 
 Object.assign(shows, {
-  ...{ account, below, chips, family, fits, ofWeek, read, places: placesOf, said, watch },
+  ...{ account, below, chips, dates: datesOfFamily, family, fits, ofWeek, read, places: placesOf, said, watch },
+  wishes: wishers,
   slot: () => (isParent() ? "slotOfFamily" : "slot"),
 });

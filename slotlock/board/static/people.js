@@ -23,12 +23,18 @@ let persons = NOBODY;
 let askedAt = 0;
 
 /**
+ * Whose wishes a page has: they are read as `userId` and sent for `users`, and `settle` goes to those whom the draw is for.
+ * @typedef {{userId?: string, users: string[] | null, text: typeof import("./text.js").t, fits: (slot: any) => boolean,
+ *   settle: (found: any) => void, links: () => any, note: (saved: any, ranked: string[], change: (ranked: string[], said: string) => void) => any}} Wishers
+ */
+
+/**
  * What shows people, once it is loaded: below a slot, and invitations to teams; and what asks whether others still have their places.
  * @type {{
  *   below?: (slot: any, more: {isChoosing?: boolean, hasMe: boolean, isPage?: boolean}) => any,
  *   invited?: (onAnswer?: () => any) => any,
  *   bar?: (slots: any[]) => any,
- *   dates?: (slot: any) => any,
+ *   dates?: (slot: any, choice?: any) => any,
  *   account?: (part: (id: string, ...content: any[]) => any) => any,
  *   family?: (slot: any, context: any) => any,
  *   places?: (slot: any, context: any, own: () => any) => any[],
@@ -36,6 +42,7 @@ let askedAt = 0;
  *   watch?: (load: (isOff?: boolean) => void) => Array<() => void>,
  *   ofWeek?: <T>(week: T) => T,
  *   chips?: () => any,
+ *   wishes?: (campaignId: string, userIds: string[]) => Partial<Wishers> | null,
  *   said?: (slot: any, name: string, values: any) => string,
  *   load: () => void,
  *   read: (name: string, variables: any, field: string) => Promise<any[] | null>,

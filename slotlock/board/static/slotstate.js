@@ -30,9 +30,9 @@ const SHOWN_GROUPS = 4;
 
 /** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
 export function shownState(slot, context) {
+  if (slot.familyPlaces && shows.family) return shows.family(slot, context);
   if (slot.status === "CANCELLED") return { state: "ended", left: () => [h("p", null, offText(slot))] };
   if (Date.parse(slot.endTime) < now()) return { state: "ended", left: () => [h("p", null, t("state.over"))] };
-  if (slot.familyPlaces && shows.family) return shows.family(slot, context);
   const sent = deciding.get(placeKey(slot));
   if (sent) return decidingState(slot, sent);
   const booking = slot.myBooking;
@@ -93,14 +93,17 @@ export function groupsOf({ onlyForGroups = [] }) {
   return commas(onlyForGroups.map((/** @type {string} */ each) => each.replace("*", "…")));
 }
 
-/** Whether a campaign, and a course of it, are for groups of this person or of a child, as far as is known. @param {any} campaign @param {any} [slot] */
-export function isForMe(campaign, slot) {
+/**
+ * Whether a campaign, and a course of it, are for groups of this person or of a child, as far as is known.
+ * @param {any} campaign @param {any} [slot] @param {any[]} [people] others of whom one may be meant
+ */
+export function isForMe(campaign, slot, people = [me, ...children()]) {
   const sets = [...(campaign?.eligibleGroups ?? []), slot?.onlyForGroups ?? []].filter((each) => each.length);
   /** @param {string[] | undefined} groups */
   const isFor = (groups) => !groups || sets.every((/** @type {string[]} */ set) => set.some(
     (name) => groups.some((each) => (name.endsWith("*") ? each.startsWith(name.slice(0, -1)) : each === name)),
   ));
-  return me?.role !== "MEMBER" || [me, ...children()].some(({ groups }) => isFor(groups));
+  return people.some((each) => !each || (each.role ?? "MEMBER") !== "MEMBER" || isFor(each.groups));
 }
 
 /** Return the refusal that this row still shows. @param {any} slot */
@@ -247,7 +250,7 @@ let swapTo = "";
  * Offer to swap, once somebody confirms it: the old place may be gone at once.
  * @param {string} state @param {any} slot @param {() => any} left @param {{id: string, title: string} | null} booking to move here @returns {Shown}
  */
-function swappedState(state, slot, left, booking) {
+export function swappedState(state, slot, left, booking) {
   if (!booking || slot.remaining <= 0 || slot.admission === "QUEUE_ONLY") return { state, left: () => [left()] };
   const names = { from: booking.title, to: slot.title };
   const ask = (/** @type {string} */ id) => () => {

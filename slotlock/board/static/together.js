@@ -5,9 +5,8 @@ import { now } from "./clock.js";
 import { me, newKey, resultOf, run, sendUntilAnswered } from "./client.js";
 import { h, redraw } from "./kernel.js";
 import { say } from "./page.js";
-import { allPlaces, children, invitations, notePlaces, others, placesFor, readPeople, shows, whom } from "./people.js";
+import { allPlaces, children, invitations, notePlaces, others, placeIn, placeKey, placesFor, readPeople, shows, whom } from "./people.js";
 import { askOnce, button, checkbox, hidden, icon, notice, section, whose } from "./parts.js";
-import { readAll } from "./store.js";
 import { ordinal, sentences, shortMomentOf, t } from "./text.js";
 
 /** In a larger team, nobody but oneself is chosen at first; parents choose all children, and nobody else. */
@@ -197,8 +196,8 @@ const REREAD_MS = 300;
 /** The dates of a series that can be booked, by its id. @type {Map<string, any[] | null>} */
 const datesOf = new Map();
 
-/** Offer all dates of a series. @param {any} slot */
-function dates({ series, title }) {
+/** Offer all dates of a series. @param {any} slot also as a child has it @param {any} [choice] for whom */
+function dates({ series, title, person }, choice) {
   const id = series?.id;
   if (!id) return null;
   if (!datesOf.has(id)) {
@@ -206,12 +205,14 @@ function dates({ series, title }) {
     readDates(id);
   }
   const coming = (datesOf.get(id) ?? []).filter((each) => Date.parse(each.startTime) > now() && each.status !== "CANCELLED");
-  const result = refused.get(id)?.refusal;
-  const open = coming.filter((each) => !each.myBooking);
-  if (coming.length < 2 || (!open.length && !result)) return null;
-  const isBusy = deciding.has(id);
-  const act = (/** @type {string} */ mode) => () => bookDates(id, title, mode);
+  const at = placeKey({ id, person });
+  const result = refused.get(at)?.refusal;
+  const open = coming.filter((each) => !placeIn(each, person?.id).myBooking);
+  if (coming.length < 2 || (!open.length && !result && !choice)) return null;
+  const isBusy = deciding.has(at);
+  const act = (/** @type {string} */ mode) => () => bookDates(id, title, mode, person);
   return section("dates", t("series.all", { count: coming.length }), [
+    choice,
     result && notice(result.bookings ? "" : "stop", "warning", seriesText(result, coming)),
     open.length > 0 && h(
       "div",
@@ -224,7 +225,7 @@ function dates({ series, title }) {
 
 /** @param {string} id of a series */
 async function readDates(id) {
-  datesOf.set(id, await readAll("seriesDates", { id }, "slots").catch(() => datesOf.get(id) ?? null));
+  datesOf.set(id, await shows.read("seriesDates", { id }, "slots").catch(() => datesOf.get(id) ?? null));
   redraw();
 }
 
@@ -234,7 +235,7 @@ function seriesText(result, all) {
   const whys = result.refusals.map((/** @type {any} */ { slotId, refusal }) => {
     const date = all.find((each) => each.id === slotId);
     const name = date ? shortMomentOf(date.startTime, date.timeZone) : "";
-    return t("whom.why", { name, why: refusal.code === "SLOT_FULL" ? t("their.SLOT_FULL") : reason(refusal) });
+    return t("whom.why", { name, why: refusal.code === "SLOT_FULL" ? t("their.SLOT_FULL") : reason({ ...refusal, claims: result.claims }) });
   });
   return sentences([result.bookings ? t("series.booked", { count: result.bookings.length }) : t("whom.none"), ...whys]);
 }

@@ -127,7 +127,6 @@ export function openSlot(part) {
   /** Offer all dates of a series. @param {any} slot @param {any} context */
   function dates(slot, context) {
     if (!slot.series || !me || slot.admission !== "ANY" || !isOpen(slot, context)) return null;
-    if (slot.familyPlaces && slot.myEligibility?.refusal?.code === "NOT_ELIGIBLE") return null; // parents book for themselves here
     shows.load();
     return shows.dates?.(slot);
   }

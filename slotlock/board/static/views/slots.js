@@ -11,7 +11,7 @@ import { awaitPeople, placeIn, shows, whom } from "../people.js";
 import { byDay, slotRow } from "../rows.js";
 import { drawOf, freePlaces, isForMe, opening, opensText, stars, stayUnder } from "../slotstate.js";
 import { isLive, onMissed, subscribe } from "../socket.js";
-import { LiveSlots, readAll } from "../store.js";
+import { LiveSlots } from "../store.js";
 import { countdown, dayOf, durationOf, learnZone, number, schoolZone, t } from "../text.js";
 
 /** After the opening, reads are spread over this time; bookings never. */
@@ -50,7 +50,7 @@ export function openSlots(part) {
   }
 
   async function readCancelled() {
-    const all = me ? await readAll("cancelledSlots", { campaign: campaignId }, "slots").catch(() => null) : [];
+    const all = me ? await shows.read("cancelledSlots", { campaign: campaignId }, "slots").catch(() => null) : [];
     if (!all) return;
     cancelled = all.filter((each) => each.cancelledForMe);
     live.items &&= withCancelled(live.items);

@@ -5,6 +5,7 @@ import { codeOf, me, onSession, readFile, run } from "../client.js";
 import { drawText, follow, isCollecting, leftoversText, untilText } from "../draws.js";
 import { h, redraw } from "../kernel.js";
 import { bones, button, failure, field, icon, notice, saveFile, searchField, section, whose } from "../parts.js";
+import { shows } from "../people.js";
 import { freePlaces, isForMe, opening, stayUnder } from "../slotstate.js";
 import { readAll } from "../store.js";
 import { errorText, number, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, shortWhenOf, t } from "../text.js";
@@ -15,7 +16,7 @@ const MOST = 50;
 const ENOUGH = 10;
 /** How soon after the last change the list is sent. */
 const SEND_AFTER_MS = 600;
-/** The refusals of a drawn place whose own text needs values that only the refused request had. */
+/** The refusals of a drawn place whose own text needs values that only the refused request had. @type {Record<string, string>} */
 const SAID_AS = { LIMIT_REACHED: "wishes.LIMIT", GROUP_FULL: "refusal.SLOT_FULL", TOO_MANY_NO_SHOWS: "wishes.TOO_MANY_NO_SHOWS" };
 
 /** Whether these are the same users. @param {string[]} some @param {string[]} others */
@@ -47,8 +48,13 @@ export const evidence = ({ recordId: id, acts, announcement: { commitment }, roo
   })),
 ]);
 
-/** @param {string} campaignId */
-export function openWishes(campaignId) {
+/** The saving of lists, which the next view waits for. */
+let sending = Promise.resolve();
+
+/** @param {string} part the id of a campaign, and for whom of a family the wishes are */
+export function openWishes(part) {
+  const [campaignId, ...userIds] = part.split("/");
+  const { userId, users, fits, links, note, settle, text: told = t } = shows.wishes?.(campaignId, userIds) ?? {};
   /** @type {any} */
   let data = null;
   /** @type {any[] | null} */
@@ -71,19 +77,20 @@ export function openWishes(campaignId) {
   let owner;
   /** @type {any} */
   let timer;
-  let sending = Promise.resolve();
 
   async function load() {
     if (!me) return undefined;
+    await sending;
     const before = version;
     try {
-      data = await run("wishes", { campaign: campaignId });
+      data = await run("wishes", { campaign: campaignId, userId });
+      settle?.(data);
       [data.draw] = data.draws;
       // Publishing and booking change what is free.
       const stage = data.draw?.state + data.draw?.isWritten;
       if (stage !== slotsOf) {
         slots = await readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
-        if (data.draw?.isWritten) mine = (await readAll("myWeek", {}, "myBookings"))?.map((each) => each.slot) ?? null;
+        if (data.draw?.isWritten) mine = (await readAll("myWeek", { userId }, "myBookings"))?.map((each) => each.slot) ?? null;
       }
       slotsOf = stage;
       error = data.campaign && data.draw ? "" : "CAMPAIGN_NOT_FOUND";
@@ -130,7 +137,7 @@ export function openWishes(campaignId) {
     problem = "";
     try {
       const team = teams().find((each) => each.id === teamId);
-      const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null }, owner);
+      const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null, users }, owner);
       if (!result.code) data.myWishes = result.wishes;
       if (sent !== version) return; // a newer list follows
       if (result.code === "WRONG_DRAW_STATE") reading.again();
@@ -141,7 +148,7 @@ export function openWishes(campaignId) {
     }
     state = problem ? "" : "saved";
     if (!problem) savedVersion = sent;
-    say(problem || t("wishes.saved"));
+    say(problem || told("wishes.saved"));
     redraw();
   }
 
@@ -153,7 +160,7 @@ export function openWishes(campaignId) {
     const next = [...ranked];
     const [id] = next.splice(index, 1);
     next.splice(index + by, 0, id);
-    change(next, t("wishes.movedTo", { title: titleOf(id), rank: ordinal(index + by + 1) }));
+    change(next, told("wishes.movedTo", { title: titleOf(id), rank: ordinal(index + by + 1) }));
     // The button that was pressed moves with its wish; at an end, the other one takes the focus.
     onceDrawn(() => {
       const row = document.querySelector(`[data-key="wish ${id}"]`);
@@ -223,7 +230,7 @@ export function openWishes(campaignId) {
         "second",
         [t("wishes.add"), whose(slot.title)],
         (/** @type {any} */ event) => {
-          change([...ranked, slot.id], t("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) }));
+          change([...ranked, slot.id], told("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) }));
           const isTap = event.detail > 0;
           const row = event.currentTarget.closest("li");
           if (isTap) stayUnder(row.previousElementSibling ?? row.nextElementSibling ?? row);
@@ -236,14 +243,14 @@ export function openWishes(campaignId) {
 
   /** Who wishes: this person alone, or one of the teams. */
   function choice() {
-    if (!teams().length) return null;
+    if (!teams().length || users) return null;
     const onchange = (/** @type {any} */ event) => {
       teamId = event.target.value;
       change(ranked, "");
     };
     const options = [["", t("wishes.alone")], ...teams().map((each) => [each.id, each.name])];
     const children = options.map(([value, name]) => h("option", { value, selected: value === teamId }, name));
-    return field("team", t("wishes.for"), { tag: "select", onchange, children }, "", teamId && t("wishes.ofTeam"));
+    return field("team", t("wishes.for"), { tag: "select", onchange, children }, "", teamId && told("wishes.ofTeam"));
   }
 
   /** Say in which order people get places. @param {any} draw @param {string} next says what round 2 is */
@@ -263,20 +270,21 @@ export function openWishes(campaignId) {
   }
 
   function collecting() {
-    const mine = (slots ?? []).filter((slot) => isForMe(null, slot));
+    const mine = (slots ?? []).filter(fits ?? ((slot) => isForMe(null, slot)));
     const others = mine.filter((slot) => !ranked.includes(slot.id) && slot.title.toLocaleLowerCase().includes(text));
     const count = Math.min(ENOUGH, mine.length);
     return [
       notice("", "clock", h("strong", null, drawText(data.draw))),
       rules(),
       choice(),
-      section("ranked", [t("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
+      note?.(data.myWishes, ranked, change),
+      section("ranked", [told("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
         ranked.length < count && h("p", null, t(count < ENOUGH ? "wishes.rankAll" : "wishes.rankEnough", { count })),
         ranked.length > 0 && h("ol", { class: "frame list" }, ranked.map(wish)),
         h(
           "p",
           { class: problem ? "error" : "soft", "data-key": "state" },
-          problem ? [icon("warning"), h("span", null, problem), button("second", t("again"), send)] : state ? t(`wishes.${state}`) : "",
+          problem ? [icon("warning"), h("span", null, problem), button("second", t("again"), send)] : state ? told(`wishes.${state}`) : "",
         ),
       ]),
       section("others", t("wishes.others"), [searchField((typed) => (text = typed)), h("ul", { class: "frame list" }, others.map(candidate))]),
@@ -293,10 +301,10 @@ export function openWishes(campaignId) {
     };
     return [
       notice("wait", "clock", [drawText(data.draw), problem && ` ${problem}`]),
-      ids.length === 0 ? notice("", "star", t("wishes.none"))
-        : root && !own ? notice("", "star", t("wishes.leftOut"))
-        : section("counts", t("wishes.counts"), [
-          own?.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
+      ids.length === 0 ? notice("", "star", told("wishes.none"))
+        : root && !own ? notice("", "star", told("wishes.leftOut"))
+        : section("counts", told("wishes.counts"), [
+          own?.memberCount > 1 && notice("", "people", told("wishes.ofTeam")),
           h("ol", { class: "frame list" }, ids.map(row)),
         ]),
     ];
@@ -308,15 +316,15 @@ export function openWishes(campaignId) {
   /** Say what became of a wish, and why. @param {any} outcome @param {any} entry */
   function why(outcome, { notEligible, memberCount }) {
     if (outcome.notBooked)
-      return t("wishes.NOT_BOOKED", { reason: t(/** @type {any} */ (SAID_AS)[outcome.notBooked] ?? `refusal.${outcome.notBooked}`, {}, outcome.notBooked) });
-    if (outcome.result === "GRANTED") return t("wishes.GRANTED", { round: number(outcome.round) });
-    if (outcome.result === "FULL" && memberCount > 1) return t("wishes.fullForTeam");
+      return told("wishes.NOT_BOOKED", { reason: told(SAID_AS[outcome.notBooked] ?? `refusal.${outcome.notBooked}`, {}, outcome.notBooked) });
+    if (outcome.result === "GRANTED") return told("wishes.GRANTED", { round: number(outcome.round) });
+    if (outcome.result === "FULL" && memberCount > 1) return told("wishes.fullForTeam");
     if (outcome.result === "FULL") return outcome.lastNumberServed ? t("wishes.FULL", { number: number(outcome.lastNumberServed) }) : t("wishes.fullBefore");
-    if (outcome.result === "TIME_CONFLICT" && outcome.conflict) return t("wishes.conflictWith", { title: outcome.conflict.title });
-    if (outcome.result === "LIMIT" && outcome.conflict) return t("wishes.oneOf", { title: outcome.conflict.title });
+    if (outcome.result === "TIME_CONFLICT" && outcome.conflict) return told("wishes.conflictWith", { title: outcome.conflict.title });
+    if (outcome.result === "LIMIT" && outcome.conflict) return told("wishes.oneOf", { title: outcome.conflict.title });
     if (outcome.result === "NOT_ELIGIBLE") return t(`wishes.${notEligible}`, {}, t(notEligible ? "wishes.NOT_ELIGIBLE" : "refusal.NOT_ELIGIBLE"));
     if (outcome.result === "GROUP_FULL") return t("wishes.GROUP_FULL", { group: outcome.group ?? "" });
-    return t(`wishes.${outcome.result}`);
+    return told(`wishes.${outcome.result}`);
   }
 
   /** Ask for one of two places: what was booked since the wishes were closed may overlap with a drawn one. @param {any} own */
@@ -325,24 +333,24 @@ export function openWishes(campaignId) {
     const other = mine?.find((each) => each.id !== own.id && each.status !== "CANCELLED" && each.meetings.some(meets));
     /** @param {any} slot */
     const link = ({ id, title }) => h("a", { class: "btn second", href: `#/slot/${id}` }, t("week.giveBack") + t("whose", { name: title }));
-    return other && notice("wait", "overlap", t("wishes.giveOne", other), [own, other].map(link));
+    return other && notice("wait", "overlap", told("wishes.giveOne", other), [own, other].map(link));
   }
 
   /** @param {any} draw */
   function results(draw) {
     const { myResult: own, isWritten, entryCount } = draw;
-    if (!own) return notice("", "star", t(data.myWishes ? "wishes.leftOut" : "wishes.notTaken"));
+    if (!own) return notice("", "star", told(data.myWishes ? "wishes.leftOut" : "wishes.notTaken"));
     const isDrawn = (/** @type {any} */ each) => each.result === "GRANTED" && !each.notBooked;
     const rounds = new Set(own.wishes.map((/** @type {any} */ each) => each.round).filter(Boolean));
     return [
       h("p", null, t("wishes.number", { number: number(own.lotteryNumber ?? 0), count: number(entryCount ?? 0) })),
       own.wishes.some((/** @type {any} */ each) => each.lastNumberServed) && h("p", { class: "soft" }, orderText(draw, "wishes.onwards")),
-      own.memberCount > 1 && notice("", "people", t("wishes.ofTeam")),
+      own.memberCount > 1 && notice("", "people", told("wishes.ofTeam")),
       !isWritten && notice("wait", "clock", t("wishes.booking")),
       h("ol", { class: "frame list" }, own.wishes.map((/** @type {any} */ each, /** @type {number} */ index) => {
         const booked = mine?.find(({ id }) => id === each.slotId);
         const isOwn = isDrawn(each) && (booked ?? !mine);
-        const text = isDrawn(each) && !isOwn ? t("wishes.noLonger") : isOwn && rounds.size < 2 ? t("wishes.granted") : why(each, own);
+        const text = isDrawn(each) && !isOwn ? told("wishes.noLonger") : isOwn && rounds.size < 2 ? told("wishes.granted") : why(each, own);
         return h("li", null, line(each.slotId, index, said(isOwn, text)), isOwn && booked && giveOne(booked));
       })),
     ];
@@ -356,7 +364,7 @@ export function openWishes(campaignId) {
   }
 
   /** @param {any} draw */
-  const proof = (draw) => evidence(draw, { leaf: draw.myResult?.leaf, salt: draw.myResult?.salt, user: draw.myResult && me.id });
+  const proof = (draw) => evidence(draw, { leaf: draw.myResult?.leaf, salt: draw.myResult?.salt, user: draw.myResult && (userId ?? me.id) });
 
   /** Show an earlier draw, which stays. @param {any} draw */
   const formerDraw = (draw) => section(draw.recordId, t("wishes.former", { time: shortWhenOf(draw.acts[0].at, schoolZone) }), [
@@ -371,7 +379,7 @@ export function openWishes(campaignId) {
     const { draw, draws } = data;
     return [
       isCollecting(draw) ? collecting()
-        : draw.state === "PUBLISHED" ? section("result", t("wishes.result"), [results(draw), draw.isWritten && leftovers()])
+        : draw.state === "PUBLISHED" ? section("result", told("wishes.result"), [results(draw), draw.isWritten && leftovers()])
         : draw.state === "CANCELLED" ? notice("", "cross", t("wishes.calledOff", { reason: draw.acts.at(-1).reason }))
         : counting(draw),
       proof(draw),
@@ -388,6 +396,7 @@ export function openWishes(campaignId) {
         data?.campaign && h("p", null, h("a", { href: `#/campaign/${campaignId}` }, data.campaign.name)),
         h("h1", null, t("wishes.title")),
       ),
+      links?.(),
       ...(me ? body() : [notice("", "person", t("wishes.signIn"), button("", t("tab.signin"), signInFirst))]),
     ],
     leave() {

@@ -1,0 +1,128 @@
+"""What parents do with several courses: a series, a swap, a choice, and a course that is off."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.board.members.test_families import Family, create_family, fits_the_phone
+from tests.support.board.pages import Board, Course
+from tests.support.clients.campaigns import update_campaign
+from tests.support.clients.client import hours_from_now
+from tests.support.clients.series import create_series
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CANCEL = """mutation($id: ID!) { cancelSlot(slotId: $id, reason: "The teacher is ill") {
+  __typename } }"""
+BOOKED = "CONFIRMED GUARDIAN"
+
+
+async def another(family: Family, course: Course, title: str, hour: int) -> str:
+    """Add a course to the campaign of this one."""
+    times = {"startTime": hours_from_now(hour), "endTime": hours_from_now(hour + 1)}
+    return await family.board.organizer.add_slot(
+        campaignId=course.campaign_id, title=title, capacity=12, **times
+    )
+
+
+async def test_a_series_is_booked_for_one_child_and_then_where_it_is_free_for_the_other(
+    board: Board,
+) -> None:
+    family, other = await create_family(board, "Mia", "Ben"), await board.student("Jonas")
+    course = await family.course()
+    times = {"startTime": hours_from_now(48), "endTime": hours_from_now(49)}
+    created = await create_series(
+        board.organizer, "FREQ=DAILY;COUNT=3", capacity=2, timeZone="UTC",
+        campaignId=course.campaign_id, **times,
+    )  # fmt: skip
+    ids = [each["id"] for each in created["slots"]]
+    page = await family.open(f"#/slot/{ids[0]}")
+    await page.get_by_role("heading", name="All 3 dates").wait_for()
+    dates = page.get_by_role("region", name="All 3 dates")
+    await expect(dates.get_by_role("radio")).to_have_count(2)  # Eva is in no class
+    await dates.get_by_role("radio", name="Mia").check()
+    await dates.get_by_role("button", name="Book all, or none of them").click()
+    await page.get_by_role("heading", name="Mia: booked").wait_for()
+    assert [await family.places(each) for each in ids] == [{"Mia": BOOKED}] * 3
+    await expect(dates.get_by_role("button", name="Book")).to_have_count(0)  # Mia has all
+    await board.organizer.book_slot(ids[1], userId=await other.fetch_user_id())
+    await dates.get_by_role("radio", name="Ben").check()
+    await dates.get_by_role("button", name="Book all, or none of them").click()
+    await dates.get_by_text("Nothing was booked.").wait_for()
+    await dates.get_by_role("button", name="Book those that are free").click()
+    await dates.get_by_text("2 dates are booked.").wait_for()
+    both = {"Mia": BOOKED, "Ben": BOOKED}
+    assert [await family.places(each) for each in ids] == [both, {"Mia": BOOKED}, both]
+    assert await fits_the_phone(page)
+
+
+async def test_the_one_course_of_a_child_is_swapped_in_the_list(board: Board) -> None:
+    family = await create_family(board, "Mia")
+    course = await family.course()
+    await update_campaign(board.organizer, course.campaign_id, maxBookings=1)
+    go = await another(family, course, "Go", 30)
+    await family.eva.book_all({"slotId": go, "userId": family.ids["Mia"]})
+    page = await family.open(course.address)
+    row = course.row(page)
+    await row.get_by_text("Mia: already has all places.").wait_for()
+    await row.get_by_role("button", name="Swap: Go for Chess").click()
+    await expect(row).to_contain_text("Mia")
+    await expect(row).to_contain_text("Swap Go for Chess?")
+    assert await fits_the_phone(page)
+    await row.get_by_role("button", name="Swap: Go for Chess").click()
+    await expect(course.row(page, "yours")).to_contain_text("Mia: booked")
+    assert [await family.places(each) for each in (course.slot_id, go)] == [{"Mia": BOOKED}, {}]
+
+
+async def test_a_child_swaps_for_the_course_that_its_sibling_has(board: Board) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    go = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
+    for slot_id, child in ((go, "Mia"), (course.slot_id, "Ben")):
+        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    page = await family.open(f"#/slot/{course.slot_id}")
+    mia = page.get_by_role("region", name="Mia")
+    await mia.get_by_text("Mia: has another course at this time.").wait_for()
+    await mia.get_by_role("button", name="Swap").click()
+    await mia.get_by_role("button", name="Swap").click()
+    await page.get_by_role("heading", name="Mia: booked").wait_for()
+    assert await family.places(course.slot_id) == {"Mia": BOOKED, "Ben": BOOKED}
+    assert await family.places(go) == {}
+
+
+async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    ids = [course.slot_id, await another(family, course, "Go", 30)]
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Choose several").click()
+    for title in ("Chess", "Go"):
+        await page.get_by_role("checkbox", name=title, exact=True).check()
+    bar = page.get_by_role("complementary", name="2 courses chosen")
+    await expect(bar.get_by_role("checkbox", name="Mia")).to_be_checked()
+    await expect(bar.get_by_role("checkbox", name="Ben")).to_be_checked()
+    assert await fits_the_phone(page)
+    await bar.get_by_role("button", name="Reserve all").click()
+    await expect(course.row(page)).to_contain_text("Mia: Reserved")
+    held = dict.fromkeys(("Mia", "Ben"), "HELD GUARDIAN")
+    assert [await family.places(each) for each in ids] == [held, held]
+    await page.goto("/board#/week")
+    await page.get_by_role("button", name="Confirm all 4").click()
+    await expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
+    both = dict.fromkeys(("Mia", "Ben"), BOOKED)
+    assert [await family.places(each) for each in ids] == [both, both]
+
+
+async def test_a_canceled_course_stays_in_the_list_with_the_child_who_had_it(board: Board) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    go = await another(family, course, "Go", 30)
+    await family.eva.book_all({"slotId": go, "userId": family.ids["Mia"]})
+    for slot_id in (go, await another(family, course, "Yoga", 33)):
+        await board.organizer.execute(CANCEL, id=slot_id)
+    page = await family.open(course.address)
+    row = page.locator("li.slot").filter(has=page.get_by_role("heading", name="Go"))
+    await expect(row).to_contain_text("The teacher is ill")
+    await expect(row).to_contain_text("Mia")
+    await expect(page.locator("li.slot")).to_have_count(2)  # nobody of the family had Yoga
