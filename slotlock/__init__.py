@@ -17,4 +17,4 @@ atexit.register(gc.freeze)
 for _module in ("pymongo.pyopenssl_context", "opentelemetry.sdk.metrics", "dateutil.tz.win"):
     sys.modules.setdefault(_module, None)  # type: ignore[arg-type]
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
