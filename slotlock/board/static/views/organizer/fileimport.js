@@ -6,7 +6,7 @@ import { button, icon, notice, section } from "../../parts.js";
 import { commas, errorText, hasText, number, problemText, t } from "../../text.js";
 import { post } from "./files.js";
 import { messageOf } from "./people/parts.js";
-import { isWorkbook, workbookToCsv } from "./people/xlsx.js";
+import { isWorkbook, workbookToCsv } from "./xlsx.js";
 
 export class FileImport {
   /** @type {{name: string, content: Blob} | null} */
