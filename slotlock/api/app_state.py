@@ -24,8 +24,8 @@ from slotlock.api.backend import (
 from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import Calendars, calendars_endpoint
 from slotlock.api.endpoints.back_channel_endpoint import back_channel_endpoint
+from slotlock.api.endpoints.check_in_frame_endpoint import check_in_frame_endpoint
 from slotlock.api.endpoints.endpoint import Endpoint
-from slotlock.api.endpoints.frame_endpoint import frame_endpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.personal_data_endpoint import personal_data_endpoint
 from slotlock.api.endpoints.unsubscribe_endpoint import unsubscribe_endpoint
@@ -204,7 +204,7 @@ async def open_app_state(
                 auth, limits, board_url(settings, development=development)
             ),
             letters=letters_endpoint(auth, limits, letters),
-            frames=frame_endpoint(services, auth, limits),
+            frames=check_in_frame_endpoint(services, auth, limits),
             personal_data=personal_data_endpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
