@@ -24,8 +24,8 @@ from slotlock.api.backend import (
 from slotlock.api.board.documents import board_documents
 from slotlock.api.calendars.calendar_endpoint import Calendars, calendars_endpoint
 from slotlock.api.endpoints.back_channel_endpoint import back_channel_endpoint
+from slotlock.api.endpoints.check_in_frame_endpoint import check_in_frame_endpoint
 from slotlock.api.endpoints.endpoint import Endpoint
-from slotlock.api.endpoints.frame_endpoint import frame_endpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.personal_data_endpoint import personal_data_endpoint
 from slotlock.api.endpoints.unsubscribe_endpoint import unsubscribe_endpoint
@@ -38,21 +38,18 @@ from slotlock.api.exports.export_endpoint import (
     exports_endpoint,
 )
 from slotlock.api.exports.letters_endpoint import Letters, letters_endpoint
+from slotlock.api.first_admin import create_admin
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.addresses import origins_pattern
-from slotlock.api.settings.settings import ADMIN_NAME, Settings, SettingsError, env_name
+from slotlock.api.settings.settings import Settings, SettingsError, env_name
 from slotlock.api.slot_files.import_endpoint import slot_import_endpoint
-from slotlock.auth import accounts
 from slotlock.auth.container import Auth
-from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.schedule.periods import Period
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.site.site import SiteValues
-from slotlock.domain.users.email_addresses import normalize_login_name
-from slotlock.domain.users.user import Role
 from slotlock.graphql.context import SiteSettings
 from slotlock.graphql.execution.document_cache import DocumentCache
 from slotlock.graphql.execution.trusted_documents import (
@@ -66,8 +63,6 @@ from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.available_cpus import available_cpus
-from slotlock.infrastructure.mongo.client import IndexMissingError, open_database
-from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
@@ -162,7 +157,7 @@ async def open_app_state(
         )
         stack.push_async_callback(auth.finish_background)
         limits = rate_limits(settings, backend.pipeline)
-        await _create_admin(settings, auth)
+        await create_admin(settings, auth)
         await stack.enter_async_context(run_live_hubs(services))
         await stack.enter_async_context(run_session_streams(backend, auth))
         sweeper_locks = Locks(backend.pipeline, ttl_ms=SWEEPER_LEASE_TTL_MS, record_metrics=False)
@@ -204,7 +199,7 @@ async def open_app_state(
                 auth, limits, board_url(settings, development=development)
             ),
             letters=letters_endpoint(auth, limits, letters),
-            frames=frame_endpoint(services, auth, limits),
+            frames=check_in_frame_endpoint(services, auth, limits),
             personal_data=personal_data_endpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
@@ -252,60 +247,6 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
         )
     except TrustedDocumentsError as error:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
-
-
-async def check_admin_password(settings: Settings) -> None:
-    """Check the password with which a start would create the admin.
-
-    If the account exists, a weak password is only worth a warning: an upgrade may have made the
-    rules stricter.
-
-    Raises:
-        SettingsError: the account does not exist, and the password is weak.
-        PyMongoError: MongoDB is unavailable.
-    """
-    email, password = settings.admin_email, settings.admin_password
-    if email is None or password is None:
-        return
-    problem = validate_password(password.get_secret_value(), ADMIN_NAME, email)
-    if problem is None:
-        return
-    async with open_database(settings.mongo_url or "") as database:
-        users = Repositories(database).users
-        account = await users.find_with_password_hash(normalize_login_name(email) or "")
-    if account is None:
-        raise SettingsError(f"{env_name('admin_password')}: {problem}")
-    log.warning(
-        "%s: %s The account exists and keeps its password; change both.",
-        env_name("admin_password"),
-        problem,
-    )
-
-
-async def _create_admin(settings: Settings, auth: Auth) -> None:
-    if settings.admin_email is None or settings.admin_password is None:
-        return
-    password = settings.admin_password.get_secret_value()
-    email = settings.admin_email
-    account = await auth.repositories.users.find_with_password_hash(
-        normalize_login_name(email) or ""
-    )
-    if account is None:
-        try:
-            # Another server process may create it first.
-            await accounts.create_user(auth, ADMIN_NAME, email, password, Role.ADMIN)
-        except IndexMissingError as error:
-            log.warning("the account %s is not created at this start: %s", email, error)
-        return
-    # An earlier start created the account, or it belongs to another user.
-    user, password_hash = account
-    if user.role is not Role.ADMIN:
-        log.warning(
-            "%s exists but is not an admin; if the account is yours, use `slotlock users set-role`",
-            email,
-        )
-    if not await auth.password_hasher.matches(password, password_hash):
-        log.warning("%s exists with a different password, which was not changed", email)
 
 
 def site_of(settings: Settings, *, development: bool) -> SiteSettings:

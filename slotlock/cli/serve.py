@@ -5,7 +5,8 @@ import logging
 import sys
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_admin_password, read_files
+from slotlock.api.app_state import read_files
+from slotlock.api.first_admin import check_admin_password
 from slotlock.api.listener import listen
 from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.settings import Settings, read_settings, require

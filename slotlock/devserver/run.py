@@ -6,7 +6,8 @@ from dataclasses import replace
 from email.utils import formataddr
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_admin_password, read_files
+from slotlock.api.app_state import read_files
+from slotlock.api.first_admin import check_admin_password
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.fields import SecretStr

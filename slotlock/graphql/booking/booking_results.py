@@ -269,3 +269,6 @@ class BookingEligibility:
         view = ResultView(found.caller, found.slots, booked_for=found.caller.user_id)
         refusal: Refusal = BOOK_SLOT.present(found.refusal, view)
         return refusal
+
+
+register_type(Eligibility, BookingEligibility, lambda found, _view: found)

@@ -5,6 +5,7 @@ from strawberry import Parent, field
 
 from slotlock.graphql.booking.booking_results import BookingEligibility
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.outcomes import register_type
 from slotlock.graphql.slots.slot_types import Booking, Slot, WaitlistEntry
 from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.services.booking.eligibility import Eligibility
@@ -37,3 +38,6 @@ class FamilyPlace:
     )
     async def eligibility(place: Parent[family_places.FamilyPlace], info: Info) -> Eligibility:
         return await check_family_eligibility(info.context.services, place)
+
+
+register_type(family_places.FamilyPlace, FamilyPlace, lambda place, _view: place)

@@ -8,6 +8,7 @@ from strawberry import argument, field
 
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.draw import Draw
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import (
@@ -22,7 +23,7 @@ from slotlock.graphql.core.connections import (
 from slotlock.graphql.core.enums import CampaignState, SlotAdmission, TimeOrder
 from slotlock.graphql.core.ids import campaign_global_id
 from slotlock.graphql.core.node import Node, attribute_field
-from slotlock.graphql.core.outcomes import ResultView, present
+from slotlock.graphql.core.outcomes import ResultView, present, type_above
 from slotlock.graphql.core.shared_types import GroupLimit, similar_groups_of
 from slotlock.services.campaigns import campaigns
 
@@ -146,12 +147,7 @@ class Campaign(Node):
         return bool(await info.context.loaders.has_wishes.load(self._campaign.id))
 
     @field(
-        # The type is in a layer above.
-        graphql_type=Annotated[
-            "Draw",  # noqa: F821
-            strawberry.lazy("slotlock.graphql.draws.draw_types"),
-        ]
-        | None,
+        graphql_type=type_above(Draw) | None,
         description="The draw of the campaign: the one that goes on, or else the latest. Null "
         "without one.",
     )

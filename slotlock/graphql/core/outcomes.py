@@ -6,12 +6,13 @@ its capability registers it with `register_value`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import strawberry
 from strawberry.types.field import StrawberryField
+from strawberry.types.lazy_type import LazyType
 
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.slot import SeriesId
@@ -102,6 +103,22 @@ def type_of(domain_class: type) -> type:
     if domain_class not in _types:
         _types[domain_class], _presenters[domain_class] = _derive(declarations[domain_class])
     return _types[domain_class]
+
+
+@dataclass(frozen=True)
+class _TypeAbove(LazyType[Any, Any]):
+    domain_class: type = object
+
+    def resolve_type(self) -> type:
+        return _types[self.domain_class]
+
+
+def type_above(domain_class: type) -> Any:
+    """Return the type that a capability above registers, for a field: the schema looks it up.
+
+    An import of it would make a circle: its own fields have the type with the field.
+    """
+    return _TypeAbove(domain_class.__name__, __name__, domain_class=domain_class)
 
 
 def list_of(domain_class: type) -> Any:

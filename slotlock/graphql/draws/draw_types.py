@@ -10,7 +10,7 @@ import strawberry
 from strawberry import Parent, Private, argument, field
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.draws import closing, draw, drawing, measures
+from slotlock.domain.draws import draw, drawing, measures, wish_closing
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
@@ -244,7 +244,7 @@ class _RankedWishes:
     changed_at: datetime = field(description="When they were changed last.")
 
     @classmethod
-    def of(cls, own: closing.Wishes, viewer: Caller | None = None, **more: Any) -> Self:
+    def of(cls, own: wish_closing.Wishes, viewer: Caller | None = None, **more: Any) -> Self:
         """Return these wishes, as the caller reads them or as this viewer does."""
         return cls(
             ranked=[WishedSlot(own_id=slot_id, viewer=viewer) for slot_id in own.slot_ids],

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import strawberry
 from strawberry import Parent, field
@@ -37,6 +37,7 @@ from slotlock.graphql.core.ids import (
     waitlist_entry_global_id,
 )
 from slotlock.graphql.core.node import Node, attribute_field, property_field
+from slotlock.graphql.core.outcomes import type_above
 from slotlock.graphql.core.refusals import USE_OVERRIDDEN_REFUSALS, RefusalCode, refusal_codes
 from slotlock.graphql.core.shared_types import Meeting
 from slotlock.graphql.slots.booking_history import BookingChange
@@ -428,12 +429,7 @@ class Slot(SlotFacts):
         return WaitlistEntry(own_entry, self) if own_entry else None
 
     @field(
-        # The type is in the layer above, where refusals show slots.
-        graphql_type=Annotated[
-            "BookingEligibility",  # noqa: F821
-            strawberry.lazy("slotlock.graphql.booking.booking_results"),
-        ]
-        | None,
+        graphql_type=type_above(Eligibility) | None,
         description="Whether the caller may book a place now, and if not, why; null for an "
         "anonymous client.",
     )
@@ -444,12 +440,7 @@ class Slot(SlotFacts):
         return await check_eligibility(info.context.services, viewer, self._slot.id)
 
     @field(
-        graphql_type=list[
-            Annotated[
-                "FamilyPlace",
-                strawberry.lazy("slotlock.graphql.booking.family_places"),
-            ]
-        ],
+        graphql_type=list[type_above(FamilyPlace)],  # type: ignore[misc]
         description="What the caller and each of their dependents, by name, have of the slot; "
         "empty for an anonymous client.",
     )

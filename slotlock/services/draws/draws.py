@@ -20,9 +20,8 @@ from slotlock.domain.campaigns.campaign import (
     CampaignSaved,
 )
 from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
-from slotlock.domain.draws import closing
+from slotlock.domain.draws import wish_closing
 from slotlock.domain.draws.basis import DrawBasis, DrawId, DrawMethod, root_of
-from slotlock.domain.draws.closing import ClosedWishes, lacking_slots, promised_places
 from slotlock.domain.draws.draw import (
     Draw,
     DrawNotFound,
@@ -47,6 +46,7 @@ from slotlock.domain.draws.draw import (
 )
 from slotlock.domain.draws.drawing import DrawnEntry, draw_places
 from slotlock.domain.draws.measures import DrawMeasures, measure
+from slotlock.domain.draws.wish_closing import ClosedWishes, lacking_slots, promised_places
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -255,7 +255,7 @@ async def read_basis(services: Services, draw: Draw) -> ClosedWishes | None:
     ]
     salt = secrets.token_hex(SERVER_SEED_BYTES)
     return await asyncio.to_thread(
-        closing.close_wishes, draw, campaign.terms, states, users, wishes, former, salt, now
+        wish_closing.close_wishes, draw, campaign.terms, states, users, wishes, former, salt, now
     )
 
 

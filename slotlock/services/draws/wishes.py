@@ -8,7 +8,6 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_refusals import NotTeammate
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId
-from slotlock.domain.draws.closing import Wishes
 from slotlock.domain.draws.draw import (
     MAX_WISHES,
     Draw,
@@ -16,6 +15,7 @@ from slotlock.domain.draws.draw import (
     DrawState,
     WrongDrawState,
 )
+from slotlock.domain.draws.wish_closing import Wishes
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object

@@ -8,7 +8,7 @@ import pytest
 import segno
 from PIL import Image, ImageFilter
 
-from slotlock.api.endpoints.frame_endpoint import MAX_SIDE, MIN_SIDE, read_code
+from slotlock.api.endpoints.check_in_frame_endpoint import MAX_SIDE, MIN_SIDE, read_code
 from tests.support.clients.booking_client import BookingClient
 
 CODE = "A2" * 28

@@ -22,7 +22,7 @@ from tests.support.clients.campaigns import create_campaign
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 READ = """async (bytes) => {
-  const { workbookToCsv } = await import("/board/sources/views/organizer/people/xlsx.js");
+  const { workbookToCsv } = await import("/board/sources/views/organizer/xlsx.js");
   return workbookToCsv(new Uint8Array(bytes).buffer);
 }"""
 DAY = date(2035, 9, 4)

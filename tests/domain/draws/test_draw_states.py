@@ -11,13 +11,6 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContext
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.draws.basis import DrawId, DrawMethod
-from slotlock.domain.draws.closing import (
-    ClosedWishes,
-    Wishes,
-    close_wishes,
-    lacking_slots,
-    promised_places,
-)
 from slotlock.domain.draws.draw import (
     Draw,
     DrawAct,
@@ -36,6 +29,13 @@ from slotlock.domain.draws.draw import (
     with_seed,
 )
 from slotlock.domain.draws.drawing import WishOutcome, WishResult
+from slotlock.domain.draws.wish_closing import (
+    ClosedWishes,
+    Wishes,
+    close_wishes,
+    lacking_slots,
+    promised_places,
+)
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import HOUR, NOW, book_users, build_slot, with_facts

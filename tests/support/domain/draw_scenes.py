@@ -12,8 +12,8 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import OtherBooking, UserContext, UserContexts
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, NoShowLimit
 from slotlock.domain.draws.basis import DrawId, DrawMethod
-from slotlock.domain.draws.closing import ClosedWishes, Wishes, close_wishes
 from slotlock.domain.draws.draw import Draw, DrawSettings, close, open_draw
+from slotlock.domain.draws.wish_closing import ClosedWishes, Wishes, close_wishes
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId

@@ -17,9 +17,9 @@ from slotlock.domain.booking.user_contexts import UserContext, UserContexts
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.draws.basis import DrawMethod, pseudonym_of, root_of
-from slotlock.domain.draws.closing import Wishes, close_wishes
 from slotlock.domain.draws.draw import DrawSettings, note_draw_change, open_draw, with_root
 from slotlock.domain.draws.drawing import draw_places
+from slotlock.domain.draws.wish_closing import Wishes, close_wishes
 from slotlock.domain.notifications.announcements import Announcement, Audience
 from slotlock.domain.notifications.mail_kinds import RESET_PASSWORD, VERIFY_EMAIL, direct_mail
 from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxEntry, OutboxState

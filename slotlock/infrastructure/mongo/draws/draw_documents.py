@@ -25,9 +25,9 @@ from msgspec import convert, to_builtins
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.draws.basis import DrawEntry, entry_to_json
-from slotlock.domain.draws.closing import ClosedWishes
 from slotlock.domain.draws.draw import Draw, DrawAct
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome, WishResult
+from slotlock.domain.draws.wish_closing import ClosedWishes
 from slotlock.infrastructure.draw_records import parse_outcome
 from slotlock.infrastructure.mongo.client import Document
 

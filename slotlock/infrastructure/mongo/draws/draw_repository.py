@@ -21,9 +21,9 @@ from slotlock.domain.draws.basis import (
     pseudonym_of,
     rules_to_json,
 )
-from slotlock.domain.draws.closing import ClosedWishes
 from slotlock.domain.draws.draw import Draw, DrawAct, DrawState
 from slotlock.domain.draws.drawing import DrawnEntry, WishOutcome
+from slotlock.domain.draws.wish_closing import ClosedWishes
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher, chunked

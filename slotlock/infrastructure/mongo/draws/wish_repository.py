@@ -17,8 +17,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId
-from slotlock.domain.draws.closing import Wishes
 from slotlock.domain.draws.draw import Draw
+from slotlock.domain.draws.wish_closing import Wishes
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked

@@ -12,8 +12,8 @@ import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { openHolidays } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
 import { openPeriods } from "./forms/periods.js";
-import { openResources } from "./forms/resourcepanel.js";
 import { firstSteps } from "./firststeps.js";
+import { openResources } from "./resourcepanel.js";
 
 /** The pages below this one by the rest of their address. @type {Record<string, () => any>} */
 const PARTS = { new: openNewCampaign, rooms: openResources, holidays: openHolidays, periods: openPeriods };

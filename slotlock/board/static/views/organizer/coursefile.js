@@ -6,9 +6,9 @@ import { h, redraw } from "../../kernel.js";
 import { button, checkbox, icon, notice, saveFile, section } from "../../parts.js";
 import { commas, errorText, language, number, shortWhenOf, t } from "../../text.js";
 import { FileImport, linesText } from "./fileimport.js";
-import { get, saveCsv } from "./files.js";
+import { get, messageOf, saveCsv } from "./files.js";
 import { DAY_MS } from "./forms/localtime.js";
-import { about, messageOf } from "./people/parts.js";
+import { about } from "./parts.js";
 
 /** @param {string} campaignId @param {(text: string) => void} leave what to say once the courses are there */
 export function courseFile(campaignId, leave) {

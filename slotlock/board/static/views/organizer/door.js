@@ -15,8 +15,7 @@ import { openScanner } from "./door/scanner.js";
 import { isLoud, setLoud, signal } from "./door/signals.js";
 import { failed, verdictOf } from "./door/verdicts.js";
 import { whenOf } from "./forms/localtime.js";
-import { choice } from "./parts.js";
-import { about, byListName, listName } from "./people/parts.js";
+import { about, byListName, choice, listName } from "./parts.js";
 
 const READ_DOOR_AGAIN_MS = 10_000;
 const SLOW_MS = 300;

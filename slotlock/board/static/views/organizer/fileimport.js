@@ -4,9 +4,8 @@ import { codeOf } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { button, icon, notice, section } from "../../parts.js";
 import { commas, errorText, hasText, number, problemText, t } from "../../text.js";
-import { post } from "./files.js";
-import { messageOf } from "./people/parts.js";
-import { isWorkbook, workbookToCsv } from "./people/xlsx.js";
+import { messageOf, post } from "./files.js";
+import { isWorkbook, workbookToCsv } from "./xlsx.js";
 
 export class FileImport {
   /** @type {{name: string, content: Blob} | null} */

@@ -2,6 +2,7 @@
 /** Files that organizers send and get: the endpoints beside /graphql, and CSV. */
 import { RequestError, asMe } from "../../client.js";
 import { saveFile } from "../../parts.js";
+import { t } from "../../text.js";
 
 /** An import of a large school takes a while. */
 const TIMEOUT_MS = 300_000;
@@ -37,6 +38,16 @@ export async function post(path, body, type = "text/csv", timeoutMs = TIMEOUT_MS
 /** Get a file from an endpoint for organizers. @param {string} path */
 export function get(path) {
   return post(path, undefined, "", TIMEOUT_MS, "GET");
+}
+
+/** Return what an endpoint says about a failed request. @param {string} text */
+export function messageOf(text) {
+  try {
+    const { error, code } = JSON.parse(text);
+    return t(`error.${code}`, {}, error ?? t("error.other", { code }));
+  } catch {
+    return t("error.INTERNAL");
+  }
 }
 
 /** Return the rows of a CSV file (RFC 4180) by the names of its columns. @param {string} text @returns {Record<string, string>[]} */

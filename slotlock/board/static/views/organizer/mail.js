@@ -8,9 +8,8 @@ import { readerOf } from "../../store.js";
 import { LANGUAGES, deviceZone, language, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { whenOf } from "./forms/localtime.js";
-import { choice } from "./parts.js";
+import { choice, userLink } from "./parts.js";
 import { pages } from "./pages.js";
-import { userLink } from "./people/parts.js";
 import { STATES, STATE_TAGS, mailNote } from "./people/progress.js";
 
 const MAIL_PAGE = 50;

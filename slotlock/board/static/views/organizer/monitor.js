@@ -11,8 +11,7 @@ import { editTexts, withoutHalves } from "./course/history.js";
 import { announcer } from "./forms/announce.js";
 import { saveCsv } from "./files.js";
 import { DAY_MS } from "./forms/localtime.js";
-import { choice, level, zoneNote } from "./parts.js";
-import { byListName, listName, userLink } from "./people/parts.js";
+import { byListName, choice, level, listName, userLink, zoneNote } from "./parts.js";
 
 const READ_MONITOR_AGAIN_MS = 5000;
 /** The log costs more than the numbers. */

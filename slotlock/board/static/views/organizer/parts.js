@@ -1,8 +1,28 @@
 // @ts-check
-/** Parts that several views for organizers show: tables, how full a course is, the zone of its times, choices. */
+/** Parts that several views for organizers show: names, tables, how full a course is, the zone of its times, choices. */
 import { h, redraw, svg } from "../../kernel.js";
 import { button, field, notice } from "../../parts.js";
-import { commas, deviceZone, t, zoneText } from "../../text.js";
+import { commas, compareNames, deviceZone, t, zoneText } from "../../text.js";
+
+/** Return a name as lists show it: "Becker, Björn", if the family name is known. @param {any} user */
+export function listName({ name, familyName }) {
+  return familyName && name.endsWith(` ${familyName}`) ? `${familyName}, ${name.slice(0, -familyName.length - 1)}` : name;
+}
+
+/** Compare what has a user by family name, as sheets are sorted. @param {any} a @param {any} b */
+export function byListName({ user: a }, { user: b }) {
+  return compareNames(a ? listName(a) : "", b ? listName(b) : "");
+}
+
+/** Return a link to a person. @param {any} user @param {any} [text] */
+export function userLink(user, text = user.name) {
+  return h("a", { href: `#/people/${user.id}` }, text);
+}
+
+/** Return what an entry of a list is about: its name, and below it what else is known. @param {any} name @param {any[]} facts */
+export function about(name, facts) {
+  return h("p", null, name, h("br"), h("span", { class: "small soft" }, facts.filter(Boolean).join(" · ")));
+}
 
 /** Return a heading with a count. @param {string} text @param {string | null} count */
 export function withCount(text, count) {

@@ -8,7 +8,8 @@ import { groupList, groupsIn, groupsOfCampaign, readGroups, unknownGroups } from
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
-import { about, listName, news, personTags, userLink } from "./people/parts.js";
+import { about, listName, userLink } from "./parts.js";
+import { news, personTags } from "./people/parts.js";
 import { openPerson } from "./people/person.js";
 
 const PEOPLE_PAGE = 50;

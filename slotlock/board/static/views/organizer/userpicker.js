@@ -4,7 +4,7 @@ import { run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { field } from "../../parts.js";
 import { t } from "../../text.js";
-import { listName } from "./people/parts.js";
+import { listName } from "./parts.js";
 
 const PAUSE_MS = 250;
 const MOST_USERS = 8;

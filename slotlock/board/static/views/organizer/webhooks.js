@@ -9,7 +9,8 @@ import { commas, deviceZone, t } from "../../text.js";
 import { Actions } from "./forms/actions.js";
 import { Form } from "./forms/form.js";
 import { pages } from "./pages.js";
-import { about, copyButton } from "./people/parts.js";
+import { about } from "./parts.js";
+import { copyButton } from "./people/parts.js";
 import { STATE_TAGS } from "./people/progress.js";
 
 const EVENTS = [

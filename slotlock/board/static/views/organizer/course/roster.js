@@ -7,8 +7,7 @@ import { readAll } from "../../../store.js";
 import { t, timeOf } from "../../../text.js";
 import { focusAfter } from "../forms/actions.js";
 import { whenOf } from "../forms/localtime.js";
-import { toggleButton, withCount } from "../parts.js";
-import { byListName, listName, userLink } from "../people/parts.js";
+import { byListName, listName, toggleButton, userLink, withCount } from "../parts.js";
 import { Places } from "./places.js";
 import { userPicker } from "../userpicker.js";
 

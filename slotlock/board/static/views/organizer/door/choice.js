@@ -6,7 +6,7 @@ import { bones, failure, notice } from "../../../parts.js";
 import { whereOf } from "../../../rows.js";
 import { readAll, readerOf } from "../../../store.js";
 import { dayOf, deviceZone, t, timeOf } from "../../../text.js";
-import { about } from "../people/parts.js";
+import { about } from "../parts.js";
 
 /** Return when today begins and ends on this device, by the server's clock. */
 export function today() {

@@ -10,9 +10,8 @@ import { deviceZone, shortOf, t } from "../../../text.js";
 import { PLACE_ACTIONS, historyOf } from "../course/history.js";
 import { Places } from "../course/places.js";
 import { whenOf } from "../forms/localtime.js";
-import { choice, toggleButton, withCount } from "../parts.js";
+import { about, choice, toggleButton, withCount } from "../parts.js";
 import { pages } from "../pages.js";
-import { about } from "./parts.js";
 import { STATE_TAGS, mailNote } from "./progress.js";
 
 const PAST_PAGE = 10;

@@ -7,8 +7,8 @@ import { askOnce, button, checkbox, notice, section } from "../../../parts.js";
 import { commas, dayOf, deviceZone, number, t } from "../../../text.js";
 import { FileImport, linesText } from "../fileimport.js";
 import { answer, why } from "../forms/actions.js";
-import { similarGroups } from "../parts.js";
-import { about, back, userLink } from "./parts.js";
+import { about, similarGroups, userLink } from "../parts.js";
+import { back } from "./parts.js";
 
 export function openImport() {
   /** What happens to the accounts that somebody registered, by line. @type {Map<number, string>} */

@@ -5,9 +5,10 @@ import { site } from "../../../page.js";
 import { h, list, redraw } from "../../../kernel.js";
 import { button, checkbox, field, notice, saveFile } from "../../../parts.js";
 import { compareNames, errorText, number, t } from "../../../text.js";
-import { post, readCsv, saveCsv } from "../files.js";
+import { messageOf, post, readCsv, saveCsv } from "../files.js";
 import { groupsOfCampaign } from "../forms/groups.js";
-import { about, back, codePage, copied, copyButton, invitationLink, messageOf, validUntil } from "./parts.js";
+import { about } from "../parts.js";
+import { back, codePage, copied, copyButton, invitationLink, validUntil } from "./parts.js";
 import { mailProgress } from "./progress.js";
 
 /** The links that were created last: nobody can read them a second time. @type {Record<string, string>[] | null} */

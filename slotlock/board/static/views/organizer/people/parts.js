@@ -1,8 +1,8 @@
 // @ts-check
-/** Parts of the views of people: links to copy, tags, what a failed request says. */
+/** Parts of the views of people: links to copy, tags. */
 import { h, redraw } from "../../../kernel.js";
 import { button, icon, whose } from "../../../parts.js";
-import { compareNames, dayOf, deviceZone, t } from "../../../text.js";
+import { dayOf, deviceZone, t } from "../../../text.js";
 import { DAY_MS } from "../forms/localtime.js";
 
 /** What was done on the page of a person who is gone, for the list of people. */
@@ -13,26 +13,6 @@ export function back(campaignId) {
   return h("p", null, campaignId
     ? h("a", { href: `#/monitor/${campaignId}` }, t("monitor.unplaced"))
     : h("a", { href: "#/people" }, t("people.backToList")));
-}
-
-/** Return a name as lists show it: "Becker, Björn", if the family name is known. @param {any} user */
-export function listName({ name, familyName }) {
-  return familyName && name.endsWith(` ${familyName}`) ? `${familyName}, ${name.slice(0, -familyName.length - 1)}` : name;
-}
-
-/** Compare what has a user by family name, as sheets are sorted. @param {any} a @param {any} b */
-export function byListName({ user: a }, { user: b }) {
-  return compareNames(a ? listName(a) : "", b ? listName(b) : "");
-}
-
-/** Return a link to a person. @param {any} user @param {any} [text] */
-export function userLink(user, text = user.name) {
-  return h("a", { href: `#/people/${user.id}` }, text);
-}
-
-/** Return what an entry of a list is about: its name, and below it what else is known. @param {any} name @param {any[]} facts */
-export function about(name, facts) {
-  return h("p", null, name, h("br"), h("span", { class: "small soft" }, facts.filter(Boolean).join(" · ")));
 }
 
 /** Return what is unusual about an account. @param {any} user */
@@ -91,14 +71,4 @@ export function copyButton(link, name) {
     await navigator.clipboard?.writeText(link).then(() => (copied = link), () => null);
     redraw();
   });
-}
-
-/** Return what an endpoint says about a failed request. @param {string} text */
-export function messageOf(text) {
-  try {
-    const { error, code } = JSON.parse(text);
-    return t(`error.${code}`, {}, error ?? t("error.other", { code }));
-  } catch {
-    return t("error.INTERNAL");
-  }
 }

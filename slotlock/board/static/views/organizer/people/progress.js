@@ -6,7 +6,7 @@ import { h, redraw } from "../../../kernel.js";
 import { notice } from "../../../parts.js";
 import { number, t } from "../../../text.js";
 import { DAY_MS } from "../forms/localtime.js";
-import { about, userLink } from "./parts.js";
+import { about, userLink } from "../parts.js";
 
 const READ_PROGRESS_AGAIN_MS = 2000;
 /** More are not counted, and not shown. */

@@ -8,8 +8,7 @@ import { userPicker } from "../userpicker.js";
 import { Actions } from "../forms/actions.js";
 import { Form } from "../forms/form.js";
 import { groupField, groupsIn } from "../forms/groups.js";
-import { toggleButton } from "../parts.js";
-import { about, userLink } from "./parts.js";
+import { about, toggleButton, userLink } from "../parts.js";
 
 const MOST_GUARDIANS = 2;
 

@@ -1,13 +1,13 @@
 // @ts-check
 /** Rooms, people and devices of the school: import their names, see and delete them. */
-import { h, redraw } from "../../../kernel.js";
-import { button, whose } from "../../../parts.js";
-import { t } from "../../../text.js";
-import { toggleButton } from "../parts.js";
-import { userPicker } from "../userpicker.js";
-import { Actions, focusAfter } from "./actions.js";
-import { Form } from "./form.js";
-import { kindOptions, loadResources, resources } from "./resources.js";
+import { h, redraw } from "../../kernel.js";
+import { button, whose } from "../../parts.js";
+import { t } from "../../text.js";
+import { Actions, focusAfter } from "./forms/actions.js";
+import { Form } from "./forms/form.js";
+import { kindOptions, loadResources, resources } from "./forms/resources.js";
+import { toggleButton } from "./parts.js";
+import { userPicker } from "./userpicker.js";
 
 export function openResources() {
   let form = newForm();

@@ -51,7 +51,7 @@ def read_code(pixels: bytes, side: int) -> str | None:
     return found[0].bytes.decode("ascii", "replace") if found else None
 
 
-def frame_endpoint(
+def check_in_frame_endpoint(
     services: Services, auth: Auth, rate_limits: OperationRateLimits
 ) -> Endpoint[Caller]:
     """Create the endpoint of `POST /check-in/frames`, for organizers and all who lead slots."""

@@ -22,10 +22,10 @@ from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.terms import SlotAdmission
-from slotlock.domain.draws import closing
+from slotlock.domain.draws import wish_closing
 from slotlock.domain.draws.basis import root_of, time_text
-from slotlock.domain.draws.closing import ClosedWishes, Wishes
 from slotlock.domain.draws.drawing import DrawnEntry, WishResult
+from slotlock.domain.draws.wish_closing import ClosedWishes, Wishes
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.draw_records import DrawRecord, to_document, verify
 from tests.support.domain.builders import NOW, build_slot
@@ -64,9 +64,9 @@ def test_a_record_has_no_id_title_or_time_of_a_hidden_slot_and_no_name_of_a_grou
     shown: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shown == "drafts":
-        monkeypatch.setattr(closing, "is_open", lambda *_: True)
+        monkeypatch.setattr(wish_closing, "is_open", lambda *_: True)
     if shown == "names of groups":
-        monkeypatch.setattr(closing, "replace", lambda member, **_: member)
+        monkeypatch.setattr(wish_closing, "replace", lambda member, **_: member)
     assert any(map(leaks, SCENES)) is (shown is not None)
 
 

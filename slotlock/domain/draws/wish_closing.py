@@ -1,4 +1,4 @@
-"""Closing: the basis of a draw, from the wishes and the slots and users as they are then."""
+"""Closing the wishes: the basis of a draw, from them and the slots and users as they are then."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
