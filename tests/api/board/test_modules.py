@@ -33,11 +33,10 @@ export function f(slot) {
   /** @type {any} */ (first).size += /\\/\\*+ \\/\\/x/.test(`  ${slot}  //x`); /* a sign */
 }
 """
-    assert (
-        stripped(module)
-        == """\
-export function f(slot) {const first = all.map((each) => each["//"]);const last = first.at(-1,);(first).size += /\\/\\*+ \\/\\/x/.test(`  ${slot}  //x`); /* a sign */}
-"""
+    assert stripped(module) == (
+        'export function f(slot) {const first = all.map((each) => each["//"]);'
+        "const last = first.at(-1,);"
+        "(first).size += /\\/\\*+ \\/\\/x/.test(`  ${slot}  //x`); /* a sign */}\n"
     )
 
 
