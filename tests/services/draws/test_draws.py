@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any, TypeVar
 from unittest.mock import AsyncMock
 
@@ -38,6 +39,7 @@ from slotlock.domain.draws.basis import (
     commitment_of,
     time_text,
 )
+from slotlock.domain.draws.closing import Wishes
 from slotlock.domain.draws.draw import (
     Draw,
     DrawActive,
@@ -174,6 +176,15 @@ class Scene:
         campaign = self.run(self.services.campaigns.find(self.campaign_id))
         assert campaign is not None
         return campaign.terms.admission is SlotAdmission.ANY
+
+    def add_wishes(self, *ranks: int) -> None:
+        """Store the first wishes of all members, with one write."""
+        slot_ids, now = tuple(self.slots[n] for n in ranks), self.pair.clock()
+        lists = [
+            Wishes((each.user_id,), slot_ids, token_hex(16), each.user_id, now)
+            for each in self.members
+        ]
+        self.run(self.services.wishes.insert(self.latest(), lists))
 
     def wish(self, member: Caller, *ranks: int) -> Any:
         """Set the wishes of a member to the slots with these numbers."""
@@ -313,8 +324,7 @@ def scene(pair: ServicePair) -> Scene:
     """Return a campaign in which six members wish for the same slots."""
     pair.reset()
     opened = Scene(pair, max_bookings=2, forbid_overlap=True)
-    for member in opened.members:
-        opened.wish(member, 0, 1, 2)
+    opened.add_wishes(0, 1, 2)
     return opened
 
 
@@ -445,7 +455,7 @@ def test_a_record_has_the_same_bytes_at_each_read_whatever_changes(
     find = type(scene.services.draw_texts).find
     if not is_stored:
         monkeypatch.setattr(type(scene.services.draw_texts), "find", compute)
-    monkeypatch.setattr(text_repository, "PART_BYTES", 100)
+    monkeypatch.setattr(text_repository, "PART_BYTES", 1_000)
     draw = scene.close()
 
     async def read() -> list[str | None]:
@@ -1320,8 +1330,8 @@ def test_nothing_that_changes_after_the_closing_takes_a_drawn_place(
     terms: dict[str, Any] = {"max_bookings": 2, "forbid_overlap": True}
     elsewhere, scene = Scene(pair, **terms), Scene(pair, **terms, group_limits=limits)
     users = [ObjectId(each.user_id) for each in scene.members]
-    for member, user in zip(scene.members, users, strict=True):
-        scene.wish(member, 0, 1, 2)
+    scene.add_wishes(0, 1, 2)
+    for user in users:
         group = "5a" if user == users[0] else "6b"
         pair.database["users"].update_one({"_id": user}, {"$set": {"groups": [group]}})
     scene.book_by_hand(scene.members[4], scene.slots[0], hold=True)
