@@ -106,9 +106,6 @@ def workloads(first_day: datetime) -> Iterator[Sequence[Step]]:
     def slot(number: int, _: object = None) -> dict[str, Any]:
         return {"id": f"slot_{number % SLOTS.count:024x}"}
 
-    def keyed_slot(number: int, _: object) -> dict[str, Any]:
-        return slot(number) | {"key": str(number)}
-
     def campaign_slot(number: int, _: object) -> dict[str, Any]:
         return {"id": f"slot_{CAMPAIGN_SLOTS.first + number % CAMPAIGN_SLOTS.count:024x}"}
 

@@ -22,20 +22,17 @@ class Step(Generic[State]):
     is_optional: bool = False
 
 
-def find_order(
-    steps: Sequence[Step[State]], initial: State, final: State | None = None
-) -> list[str] | None:
+def find_order(steps: Sequence[Step[State]], initial: State) -> list[str] | None:
     """Return the names of the steps in an order that explains them, or None without one.
 
-    A step takes effect between its start and its end, and an optional one perhaps never. With
-    `final`, the last state must be that one.
+    A step takes effect between its start and its end, and an optional one perhaps never.
     """
     tried: set[tuple[int, State]] = set()
     required = sum(1 << index for index, step in enumerate(steps) if not step.is_optional)
     stack: list[tuple[int, State, tuple[str, ...]]] = [(0, initial, ())]
     while stack:
         done, state, names = stack.pop()
-        if done & required == required and (final is None or state == final):
+        if done & required == required:
             return list(names)
         if (done, state) in tried:
             continue

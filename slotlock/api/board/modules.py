@@ -1,4 +1,4 @@
-"""The modules of the board as they are sent: few files, without comments and indentation.
+"""The modules of the board as they are sent: few files, without comments and blanks of layout.
 
 A browser loads the modules of members with each page, the account, the wishes and draws when they
 are opened, teams for users who are in one, and those of the folder `views/organizer` with the first
@@ -17,14 +17,16 @@ EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const|let|class) (\w+))"
 COMMENTS_AND_BLANKS = re.compile(
     r"^(?:\s+|//.*|/\*\*(?s:.*?)\*/)+|/\*\*(?s:.*?)\*/ ?| // .*", re.MULTILINE
 )
+# Ends of lines that mean nothing: no statement ends there, or it ends without them, too.
+LINE_ENDS = re.compile(r"(?<=[(\[{,;])\n|\n(?=[)\]}.?:])")
 
 
 def stripped(module: str) -> str:
-    """Return a module without comments, blank lines and indentation.
+    """Return a module without comments, blank lines, indentation and most ends of lines.
 
     It takes no sign from a text or a regular expression of the board: a test compares the tokens.
     """
-    return COMMENTS_AND_BLANKS.sub("", module)
+    return LINE_ENDS.sub("", COMMENTS_AND_BLANKS.sub("", module))
 
 
 def merged_modules(

@@ -251,7 +251,7 @@ function part(slot, context) {
     !sent && isHeld(booking) && h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": "held" }, footOf(shownState(slot, context)))),
     isBooked && !isOver && booking.checkInQr && checkInCodeFigure(booking, title),
     canCancel && bookingActions({ id: at, title }, booking.calendarUrl, false, () => cancel(slot)),
-    canCancel && h("p", { class: "small soft" }, t("slot.cancel"), t("whose", { name: t("open.cancelUntil", { time: opening(cutoff, slot.timeZone) }) })),
+    canCancel && h("p", { class: "small soft" }, t("week.giveBack"), t("whose", { name: t("open.cancelUntil", { time: opening(cutoff, slot.timeZone) }) })),
     !sent && slot.myWaitlistEntry && askOnce(`leave ${at}`, "final fit", leaving, () => leave(slot)),
   ], { kind: "sheet stack" });
 }

@@ -282,7 +282,7 @@ function isLifted(refusal, bookingId) {
 export function fullState(slot, refusal) {
   const waiting = () => (slot.waitlistLength ? t("state.waitingCount", { count: slot.waitlistLength }) : "");
   const isLost = refused.has(slot.id) && refusal?.code === "SLOT_FULL";
-  const why = () => isLost && [h("br"), h("span", { class: "soft" }, t("state.justLost"))];
+  const why = () => isLost && [h("br"), h("span", { class: "soft" }, t("refusal.SLOT_FULL"))];
   const left = () => [freeDashes(slot), h("p", null, h("b", null, t("state.full")), waiting(), why())];
   const action = () => button("second", [t("action.join"), title(slot)], () => asUser(() => join(slot)));
   return { state: "full", left, ...(slot.waitlistCapacity > slot.waitlistLength && { action }) };

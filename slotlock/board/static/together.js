@@ -276,7 +276,7 @@ function invited(onAnswer) {
         "div",
         { class: "row" },
         button("", [t("account.accept"), whose(each.teamName)], answer("acceptTeamInvitation", each, t("account.accepted", { name: each.teamName }))),
-        button("plain", [t("account.decline"), whose(each.teamName)], answer("declineTeamInvitation", each, t("account.declined"))),
+        button("plain", [t("action.decline"), whose(each.teamName)], answer("declineTeamInvitation", each, t("account.declined"))),
       ),
     )),
     answered && h("div", { "data-key": "answered" }, notice("", "people", answered)),

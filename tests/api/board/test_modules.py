@@ -1,4 +1,4 @@
-"""A module does the same as it is sent: without comments and indentation."""
+"""A module does the same as it is sent: without comments and blanks of layout."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ JAVASCRIPT = Language(tree_sitter_javascript.language())
 MERGED = merged_modules(sent_modules(), START, alone=ALONE)
 
 
-def test_a_module_is_sent_without_comments_blank_lines_and_indentation() -> None:
+def test_a_module_is_sent_without_comments_and_blanks_of_layout() -> None:
     module = """\
 // @ts-check
 /**
@@ -26,17 +26,17 @@ export function f(slot) {
 
   // Why.
   const first = all.map((/** @type {any} */ each) => each["//"]); // another one
+  const last = first
+    .at(
+      -1,
+    );
   /** @type {any} */ (first).size += /\\/\\*+ \\/\\/x/.test(`  ${slot}  //x`); /* a sign */
 }
 """
-    assert (
-        stripped(module)
-        == """\
-export function f(slot) {
-const first = all.map((each) => each["//"]);
-(first).size += /\\/\\*+ \\/\\/x/.test(`  ${slot}  //x`); /* a sign */
-}
-"""
+    assert stripped(module) == (
+        'export function f(slot) {const first = all.map((each) => each["//"]);'
+        "const last = first.at(-1,);"
+        "(first).size += /\\/\\*+ \\/\\/x/.test(`  ${slot}  //x`); /* a sign */}\n"
     )
 
 

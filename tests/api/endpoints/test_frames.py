@@ -16,14 +16,14 @@ SIDE = 360
 BYTES = {"Content-Type": "application/octet-stream"}
 
 
-def frame_of(text: str | bytes, angle: float = 0, side: int = SIDE) -> bytes:
+def frame_of(text: str | bytes, angle: float = 0) -> bytes:
     """Return the pixels of a gray, blurred picture of a QR code, which lies askew."""
     matrix = [*segno.make_qr(text, error="m").matrix_iter(scale=4, border=4)]
     code = Image.new("L", (len(matrix), len(matrix)))
     code.putdata([50 if dark else 190 for row in matrix for dark in row])
-    code = code.resize((side * 3 // 5,) * 2).rotate(angle, expand=True, fillcolor=120)
-    picture = Image.new("L", (side, side), 120)
-    picture.paste(code, ((side - code.width) // 2, (side - code.height) // 2))
+    code = code.resize((SIDE * 3 // 5,) * 2).rotate(angle, expand=True, fillcolor=120)
+    picture = Image.new("L", (SIDE, SIDE), 120)
+    picture.paste(code, ((SIDE - code.width) // 2, (SIDE - code.height) // 2))
     return picture.filter(ImageFilter.GaussianBlur(0.7)).tobytes()
 
 

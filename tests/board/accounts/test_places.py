@@ -15,10 +15,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 VIEW = "people"
 
 
-async def user_page(board: Board, student: Student, part: str = "") -> Page:
+async def user_page(board: Board, student: Student) -> Page:
     """Open the page of a user as an admin."""
     context = await board.context(await board.admin())
-    return await board.open(context, f"#/{VIEW}/{await student.fetch_user_id()}{part}")
+    return await board.open(context, f"#/{VIEW}/{await student.fetch_user_id()}")
 
 
 async def second_course(board: Board, first: Course, **fields: object) -> str:

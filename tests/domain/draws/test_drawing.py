@@ -30,9 +30,9 @@ simple_draws = st.randoms(use_true_random=False).map(build_simple_basis)
 GRANTED, FULL = WishResult.GRANTED, WishResult.FULL
 
 
-def drawn_by_lot(basis: DrawBasis, seed: str = "seed") -> tuple[DrawnEntry, ...]:
+def drawn_by_lot(basis: DrawBasis) -> tuple[DrawnEntry, ...]:
     """Return the result of a draw."""
-    return draw_places(basis, root_of(basis), seed)
+    return draw_places(basis, root_of(basis), "seed")
 
 
 @given(random_draws)

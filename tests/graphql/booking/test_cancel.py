@@ -10,7 +10,6 @@ from tests.support.clients.client import GraphQLTestClient
 from tests.support.clients.fixtures import Three
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
-THREE_DAYS = 3 * 24 * 60
 NOTHING = "0" * 24
 
 

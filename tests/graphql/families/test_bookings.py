@@ -29,7 +29,6 @@ SERIES = f"""mutation($input: BookSeriesInput!) {{ bookSeries(input: $input) {{
 }} }} {BOOKING_FRAGMENT}"""
 REQUEST = """mutation($input: BookSlotInput!) { requestBooking(input: $input) {
   __typename ... on Refusal { message } } }"""
-BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 WAIT = """mutation($slot: ID!, $user: ID) { joinWaitlist(slotId: $slot, userId: $user) {
   __typename ... on Refusal { code }
   ... on WaitlistJoined {
@@ -88,8 +87,6 @@ async def test_what_a_guardian_books_belongs_to_the_child_and_says_so(family: Fa
     assert (await family.mother.book_slot(slot_id))["__typename"] == "Booked"
     assert (await family.book(slot_id, family.father))["code"] == "ALREADY_BOOKED"
     assert (await family.book(slot_id, family.stranger))["code"] == "NOT_TEAMMATE"
-    await family.organizer.execute(BAN, user=family.ids["child"])
-    assert (await family.book(slot_id))["code"] == "USER_BANNED"
     await family.remove("father")
     assert (await family.book(slot_id))["code"] == "NOT_TEAMMATE"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any, TypeVar
 from unittest.mock import AsyncMock
 
@@ -38,6 +39,7 @@ from slotlock.domain.draws.basis import (
     commitment_of,
     time_text,
 )
+from slotlock.domain.draws.closing import Wishes
 from slotlock.domain.draws.draw import (
     Draw,
     DrawActive,
@@ -52,6 +54,7 @@ from slotlock.domain.draws.draw import (
 )
 from slotlock.domain.draws.drawing import DrawnEntry, WishResult, draw_places
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.teams.team import TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.draw_records import verify
@@ -140,20 +143,48 @@ class Scene:
         """Run a step in the loop of the services."""
         return self.pair.runner.run(step)
 
-    def open_draw(self, reason: str = "a reason") -> Any:
-        """Open another draw."""
+    def latest(self) -> Draw:
+        """Return the latest draw."""
+        found = self.run(self.services.draws.find_latest(self.campaign_id))
+        assert found is not None
+        return found
+
+    def configure(self, **fields: Any) -> Any:
+        """Change the settings of the draw: it goes by rounds, and closes in an hour."""
+        settings = DrawSettings(DrawMethod.ROUNDS, self.pair.clock() + HOUR, **fields)
+        where = self.services, self.organizer, self.campaign_id
+        return self.run(draws.configure_draw(*where, settings))
+
+    def open_draw(self, reason: str = "a reason", like: DrawId | None = None) -> Any:
+        """Open another draw, perhaps with the wishes of an earlier one."""
         settings = DrawSettings(DrawMethod.ROUNDS, self.pair.clock() + HOUR)
-        return self.run(
-            draws.configure_draw(
-                self.services, self.organizer, self.campaign_id, settings, reason=reason
-            )
-        )
+        where = self.services, self.organizer, self.campaign_id
+        return self.run(draws.configure_draw(*where, settings, like, reason=reason))
+
+    def supersede(self, reason: str = "a reason") -> Any:
+        """Replace the draw by another one."""
+        where = self.services, self.organizer, self.campaign_id
+        return self.run(draws.supersede_draw(*where, reason))
+
+    def start_publication(self, services: int = 0) -> Any:
+        """Publish the result, and leave what follows to a worker."""
+        using = self.pair.services[services]
+        return self.run(draws.publish_draw(using, self.organizer, self.campaign_id))
 
     def is_open_to_all(self) -> bool:
         """Return whether everybody books in the campaign."""
         campaign = self.run(self.services.campaigns.find(self.campaign_id))
         assert campaign is not None
         return campaign.terms.admission is SlotAdmission.ANY
+
+    def add_wishes(self, *ranks: int) -> None:
+        """Store the first wishes of all members, with one write."""
+        slot_ids, now = tuple(self.slots[n] for n in ranks), self.pair.clock()
+        lists = [
+            Wishes((each.user_id,), slot_ids, token_hex(16), each.user_id, now)
+            for each in self.members
+        ]
+        self.run(self.services.wishes.insert(self.latest(), lists))
 
     def wish(self, member: Caller, *ranks: int) -> Any:
         """Set the wishes of a member to the slots with these numbers."""
@@ -177,15 +208,13 @@ class Scene:
 
     def result(self) -> tuple[DrawnEntry, ...]:
         """Return what the usual seed gives."""
-        draw = self.run(self.services.draws.find_latest(self.campaign_id))
-        assert draw is not None
+        draw = self.latest()
         assert draw.root is not None
         return draw_places(self.run(self.services.draws.load_basis(draw)), draw.root, SEED)
 
     def publish(self, services: int = 0) -> Draw:
         """Publish the result, which has to succeed, and do all that follows."""
-        using = self.pair.services[services]
-        published = self.run(draws.publish_draw(using, self.organizer, self.campaign_id))
+        using, published = self.pair.services[services], self.start_publication(services)
         assert isinstance(published, Draw)
         self.run(publication.finish_publication(using, published))
         found = self.run(using.draws.find(published.id))
@@ -195,10 +224,8 @@ class Scene:
 
     def record(self, viewer: Caller | None = None) -> dict[str, Any]:
         """Return the record as an organizer reads it, or another viewer; it has to be right."""
-        draw = self.run(self.services.draws.find_latest(self.campaign_id))
-        assert draw is not None
         viewer = viewer or self.organizer
-        record = self.run(public_records.draw_record(self.services, draw, viewer))
+        record = self.run(public_records.draw_record(self.services, self.latest(), viewer))
         assert record is not None
         document: dict[str, Any] = json.loads(record)
         assert verify(document) == []
@@ -211,6 +238,19 @@ class Scene:
         outcome = self.run(request).outcome
         assert isinstance(outcome, Booked)
         return outcome.booking
+
+    def create_team(self, first: Caller, second: UserId) -> TeamId:
+        """Return a team of two, with a second user who need not exist."""
+        created = self.run(teams.create(self.services, "Duo", first.user_id))
+        assert isinstance(created, TeamSaved)
+        joined = {"user": ObjectId(second), "since": self.pair.clock(), "number": 7}
+        self.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
+        return created.team.id
+
+    def wish_as_team(self, member: Caller, team_id: TeamId, *slot_ids: SlotId) -> Any:
+        """Set the wishes of a team."""
+        where = self.services, member, self.campaign_id
+        return self.run(wishes.set_wishes(*where, slot_ids, team_id))
 
     def cancel(self, booking: Booking) -> None:
         """Let the organizer cancel a booking."""
@@ -243,11 +283,6 @@ class Scene:
         outcome = self.run(leave(self.services, slot_id, user_id, 0)).outcome
         assert isinstance(outcome, WaitlistLeft)
 
-    def is_written(self) -> bool:
-        """Return whether all that follows the publication is done."""
-        draw = self.run(self.services.draws.find_latest(self.campaign_id))
-        return draw is not None and draw.is_written
-
     def booked(self) -> set[tuple[SlotId, UserId, str]]:
         """Return the slots, users and ids of all live bookings."""
         found = self.pair.database["slots"].find({"campaign.id": ObjectId(self.campaign_id)})
@@ -257,11 +292,16 @@ class Scene:
             for each in slot["bookings"]
         }
 
+    def own_result(self, member: Caller | None = None) -> Any:
+        """Return what a member sees of their entry, by default the first one."""
+        user_id = (member or self.members[0]).user_id
+        return self.run(draws.find_draw_result(self.services, user_id, self.campaign_id))
+
     def drawn_places(self) -> set[tuple[SlotId, UserId]]:
         """Return the places that the results of all members say were granted."""
         places = set()
         for member in self.members:
-            own = self.run(draws.find_draw_result(self.services, member.user_id, self.campaign_id))
+            own = self.own_result(member)
             for slot_id in own.drawn.granted if own and own.drawn else ():
                 places.add((slot_id, member.user_id))
         return places
@@ -284,8 +324,7 @@ def scene(pair: ServicePair) -> Scene:
     """Return a campaign in which six members wish for the same slots."""
     pair.reset()
     opened = Scene(pair, max_bookings=2, forbid_overlap=True)
-    for member in opened.members:
-        opened.wish(member, 0, 1, 2)
+    opened.add_wishes(0, 1, 2)
     return opened
 
 
@@ -307,11 +346,7 @@ def test_a_draw_goes_from_wishes_to_bookings_and_a_record_that_everybody_can_ver
     places = scene.drawn_places()
     assert len(places) == 6
     assert {(slot_id, user_id) for slot_id, user_id, _ in scene.booked()} == places
-    own = scene.run(
-        draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
-    )
-    assert own is not None
-    assert own.leaf in {entry["leaf"] for entry in record["entries"]}
+    assert scene.own_result().leaf in {entry["leaf"] for entry in record["entries"]}
 
 
 def test_the_record_has_nothing_of_a_hidden_campaign_and_the_user_reads_what_stands_against_a_wish(
@@ -326,8 +361,7 @@ def test_the_record_has_nothing_of_a_hidden_campaign_and_the_user_reads_what_sta
     facts = {"title": "Secret choir", "terms": hidden.campaign.terms, "group_limits": (limit,)}
     secret = build_slot(2, id=new_slot_id(), **times, **facts)
     scene.run(insert_new_slots(scene.services.slot_writer._database, secret))
-    step = book_slot(scene.services, scene.organizer, secret.id, ada.user_id, BookingOptions())
-    assert isinstance(scene.run(step).outcome, Booked)
+    scene.book_by_hand(ada, secret.id)
     scene.close()
     closed = json.dumps(scene.record())
     scene.draw()
@@ -337,10 +371,7 @@ def test_the_record_has_nothing_of_a_hidden_campaign_and_the_user_reads_what_sta
     for text in (closed, published):
         for each in (secret.id, hidden.campaign.id, "ecret", *map(time_text, times.values())):
             assert each not in text
-    own = scene.run(draws.find_draw_result(scene.services, ada.user_id, scene.campaign_id))
-    assert own is not None
-    assert own.drawn is not None
-    first = own.drawn.outcomes[0]
+    first = scene.own_result(ada).drawn.outcomes[0]
     assert (first.result, first.conflict) == (WishResult.TIME_CONFLICT, secret.id)
 
 
@@ -386,8 +417,7 @@ def test_a_campaign_without_limits_knows_earlier_bookings_and_the_limits_of_each
         *((cleo, elsewhere.id), (ben, cancelled.id)),
     )
     for member, slot_id in earlier:
-        step = book_slot(scene.services, scene.organizer, slot_id, member.user_id, BookingOptions())
-        assert isinstance(scene.run(step).outcome, Booked)
+        scene.book_by_hand(member, slot_id)
     slots.update_one({"_id": ObjectId(cancelled.id)}, {"$set": {"status": "cancelled"}})
     for member, *ranks in ((ada, 0), (ben, 0, 1), (cleo, 1)):
         scene.wish(member, *ranks)
@@ -397,8 +427,7 @@ def test_a_campaign_without_limits_knows_earlier_bookings_and_the_limits_of_each
     scene.publish()
     results = []
     for member in scene.members:
-        own = scene.run(draws.find_draw_result(scene.services, member.user_id, scene.campaign_id))
-        drawn = own.drawn if own else None
+        drawn = scene.own_result(member).drawn
         results.append([outcome.result for outcome in drawn.outcomes] if drawn else [])
     expected = [
         [WishResult.ALREADY_BOOKED],
@@ -426,7 +455,7 @@ def test_a_record_has_the_same_bytes_at_each_read_whatever_changes(
     find = type(scene.services.draw_texts).find
     if not is_stored:
         monkeypatch.setattr(type(scene.services.draw_texts), "find", compute)
-    monkeypatch.setattr(text_repository, "PART_BYTES", 100)
+    monkeypatch.setattr(text_repository, "PART_BYTES", 1_000)
     draw = scene.close()
 
     async def read() -> list[str | None]:
@@ -451,10 +480,7 @@ def test_a_record_has_the_same_bytes_at_each_read_whatever_changes(
 def test_the_result_in_the_record_is_for_those_whom_the_settings_name(
     scene: Scene, readers: DrawRecordReaders
 ) -> None:
-    until = scene.pair.clock() + HOUR
-    settings = DrawSettings(DrawMethod.ROUNDS, until, record_for=readers)
-    configure = draws.configure_draw(scene.services, scene.organizer, scene.campaign_id, settings)
-    assert isinstance(scene.run(configure), Draw)
+    assert isinstance(scene.configure(record_for=readers), Draw)
     scene.close()
     scene.draw()
     draw, stranger = scene.publish(), scene.pair.callers[0]
@@ -477,8 +503,7 @@ def test_a_further_draw_needs_a_reason_and_its_root_has_the_records_of_all_earli
     services, where = scene.services, scene.campaign_id
     scene.close()
     first = scene.draw()
-    supersede = draws.supersede_draw(services, scene.organizer, where, "The room is smaller.")
-    assert isinstance(scene.run(supersede), Draw)
+    assert isinstance(scene.supersede("The room is smaller."), Draw)
     scene.close()
     scene.draw()
     scene.publish()
@@ -525,15 +550,8 @@ def test_only_organizers_book_until_the_result_is_published(scene: Scene) -> Non
     scene.draw()
     assert book(scene.members[0], 3) == DrawOnly(scene.slots[3])
     scene.publish()
-    campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
-    assert campaign is not None
-    assert campaign.terms.admission is SlotAdmission.ANY
-    own = scene.run(
-        draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
-    )
-    assert own is not None
-    assert own.drawn is not None
-    assert own.drawn.outcomes[0].result is WishResult.ALREADY_BOOKED
+    assert scene.is_open_to_all()
+    assert scene.own_result().drawn.outcomes[0].result is WishResult.ALREADY_BOOKED
     outcome = book(scene.members[5], 3)
     assert not isinstance(outcome, DrawOnly)
 
@@ -552,7 +570,7 @@ def test_wishes_that_meet_the_closing_are_saved_only_if_they_count(
 ) -> None:
     repository, draw_repository = type(scene.services.wishes), type(scene.services.draws)
     save, find_latest = repository.save, draw_repository.find_latest
-    before = scene.run(scene.services.draws.find_latest(scene.campaign_id))
+    before = scene.latest()
 
     async def close_and_save(*arguments: Any, **options: Any) -> bool:
         closed = await draws.close_wishes(scene.services, None, scene.campaign_id)
@@ -575,10 +593,7 @@ def test_wishes_that_meet_the_closing_are_saved_only_if_they_count(
 
 def announce(scene: Scene, seed_at: datetime | None, source: str = "the lottery") -> Any:
     """Announce the source of the seed."""
-    until = scene.pair.clock() + HOUR
-    settings = DrawSettings(DrawMethod.ROUNDS, until, seed_source=source, seed_at=seed_at)
-    step = draws.configure_draw(scene.services, scene.organizer, scene.campaign_id, settings)
-    return scene.run(step)
+    return scene.configure(seed_source=source, seed_at=seed_at)
 
 
 def test_an_announced_seed_is_drawn_from_its_moment_on_and_none_but_it(scene: Scene) -> None:
@@ -624,15 +639,13 @@ def test_a_seed_that_was_public_before_the_root_is_never_drawn(
     drawn = scene.draw("4 17 23")
     assert (drawn == RootTooLate(closed.root_at)) is knows_root
     if knows_root:
-        supersede = draws.supersede_draw(scene.services, scene.organizer, scene.campaign_id, "late")
-        again = scene.run(supersede)
+        again = scene.supersede()
         assert isinstance(again, Draw)
         assert (again.settings.seed_source, again.settings.seed_at) == ("", None)
 
 
 def test_a_seed_of_the_server_fits_its_commitment_and_no_preview_shows_it(scene: Scene) -> None:
-    opened = scene.run(scene.services.draws.find_latest(scene.campaign_id))
-    assert opened is not None
+    opened = scene.latest()
     assert SEED not in repr(opened)
     preview = draws.preview_draw(scene.services, scene.campaign_id)
     scene.close()
@@ -681,9 +694,7 @@ def test_a_save_around_the_closing_says_what_counts(
     if not waits:
         monkeypatch.setattr(wishes, "_are_counted", count_nothing)
     outcomes = scene.run(save_all())
-    draw = scene.run(scene.services.draws.find_latest(scene.campaign_id))
-    assert draw is not None
-    are_right = []
+    draw, are_right = scene.latest(), []
     for member, ranks, outcome in zip(scene.members, lists, outcomes, strict=True):
         own = scene.run(scene.services.draws.find_result(draw, member.user_id))
         is_counted = list(own.wishes if own else ()) == [scene.slots[n] for n in ranks]
@@ -753,10 +764,9 @@ def test_a_draw_is_called_off_with_a_reason_and_everybody_books_again(
 def test_nobody_calls_off_a_published_draw_or_opens_its_campaign(scene: Scene) -> None:
     scene.close()
     scene.draw()
-    where, by = scene.campaign_id, scene.organizer
-    published = scene.run(draws.publish_draw(scene.services, by, where))
-    assert isinstance(published, Draw)
-    step = partial(draws.cancel_draw, scene.services, by, where, "a reason")
+    assert isinstance(scene.start_publication(), Draw)
+    where = scene.services, scene.organizer, scene.campaign_id
+    step = partial(draws.cancel_draw, *where, "a reason")
     assert scene.run(step()) == WrongDrawState(DrawState.PUBLISHED)
     assert not scene.is_open_to_all()
     scene.publish()
@@ -802,9 +812,7 @@ def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_ag
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kill the process before and after each write, in their order, one after the other."""
-    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR, joins_waitlists=True)
-    configure = draws.configure_draw(scene.services, scene.organizer, scene.campaign_id, settings)
-    assert isinstance(scene.run(configure), Draw)
+    assert isinstance(scene.configure(joins_waitlists=True), Draw)
     for services in scene.pair.services:
         services.sends_mail = True
     repository, outbox = type(scene.services.draws), type(scene.services.outbox)
@@ -850,14 +858,11 @@ def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_ag
     waiting = [[each["user"] for each in slot["waitlist"]] for slot in slots]
     assert any(waiting)
     assert all(len(each) == len(set(each)) for each in waiting)
-    draw = scene.run(scene.services.draws.find_latest(scene.campaign_id))
-    assert draw is not None
+    draw = scene.latest()
     mails = scene.pair.database["outbox"].find({"_id": {"$regex": f":{draw.id}:"}})
     recipients = sorted(each["_id"].rpartition(":")[2] for each in mails)
     assert recipients == sorted(each.user_id for each in scene.members)
-    campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
-    assert campaign is not None
-    assert campaign.terms.admission is SlotAdmission.ANY
+    assert scene.is_open_to_all()
     assert scene.record()["notBooked"] == []
     closed = scene.run(public_records.draw_record(scene.services, draw, None))
     assert verify(json.loads(closed or "")) == []
@@ -865,9 +870,7 @@ def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_ag
 
 def drawn_with_waitlists(scene: Scene) -> None:
     """Close and draw; the publication will let losers join the waiting lists."""
-    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR, joins_waitlists=True)
-    configure = draws.configure_draw(scene.services, scene.organizer, scene.campaign_id, settings)
-    assert isinstance(scene.run(configure), Draw)
+    assert isinstance(scene.configure(joins_waitlists=True), Draw)
     scene.close()
     scene.draw()
 
@@ -899,7 +902,7 @@ def test_a_repeated_publication_puts_nobody_back_on_a_waiting_list(
         scene.leave(slot_id, gone[0])
     waiting, booked = scene.waiting(slot_id), scene.booked()
     scene.run(draw_worker.advance_draws(scene.pair.services[1]))
-    assert scene.is_written()
+    assert scene.latest().is_written
     assert (scene.waiting(slot_id) == waiting) is is_guarded
     assert scene.booked() == booked
     assert all(map(scene.waiting, scene.slots[:3]))
@@ -912,7 +915,7 @@ def test_a_worker_that_is_late_puts_nobody_back_on_a_waiting_list(
     drawn_with_waitlists(scene)
     monkeypatch.setattr(publication.RecordProgress, "is_edit", is_guarded)
     first, other = scene.pair.services
-    published = scene.run(draws.publish_draw(first, scene.organizer, scene.campaign_id))
+    published = scene.start_publication()
     assert isinstance(published, Draw)
     left: list[tuple[SlotId, UserId]] = []
 
@@ -927,7 +930,7 @@ def test_a_worker_that_is_late_puts_nobody_back_on_a_waiting_list(
 
     monkeypatch.setattr(publication, "run_with_lock", run_late)
     scene.run(publication.finish_publication(first, published))
-    assert scene.is_written()
+    assert scene.latest().is_written
     (slot_id, user_id) = left[0]
     assert scene.waiting(slot_id)
     assert (user_id not in scene.waiting(slot_id)) is is_guarded
@@ -951,7 +954,7 @@ def test_a_slot_that_stays_locked_leaves_nobody_off_its_waiting_list(
         with pytest.raises(TimeoutError):
             scene.publish()
     assert len(attempts) == 2
-    assert not scene.is_written()
+    assert not scene.latest().is_written
     monkeypatch.setattr(publication, "BATCH_SIZE", 1)
     scene.publish()
     assert [len(scene.waiting(slot)) for slot in scene.slots] == [4, 4, 4, 0]
@@ -983,8 +986,7 @@ def test_a_drawn_place_that_was_given_back_is_not_booked_by_a_repetition(
     slot_id = scene.slots[0]
     by_hand, other = scene.winners(slot_id)
     users = {by_hand.user_id, other.user_id}
-    published = scene.run(draws.publish_draw(scene.services, scene.organizer, scene.campaign_id))
-    assert isinstance(published, Draw)
+    assert isinstance(scene.start_publication(), Draw)
     scene.book_by_hand(by_hand, slot_id)
     with killed_at(Write(type(scene.services.draws), "set_written"), monkeypatch, is_written=False):
         scene.publish()
@@ -1032,28 +1034,19 @@ def test_a_process_that_dies_before_the_campaign_is_opened_leaves_it_to_the_work
     with killed_at(Write(campaigns, "edit_unless_changed"), monkeypatch, is_written=False):
         scene.publish()
     scene.run(draw_worker.advance_draws(scene.pair.services[1]))
-    campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
-    assert campaign is not None
-    assert campaign.terms.admission is SlotAdmission.ANY
-    draw = scene.run(scene.services.draws.find_latest(scene.campaign_id))
-    assert draw is not None
-    assert draw.is_written
+    assert scene.is_open_to_all()
+    assert scene.latest().is_written
 
 
 def test_cancelling_what_a_user_holds_leaves_the_wishes_of_teams_in_other_campaigns(
     scene: Scene,
 ) -> None:
     closed, (ada, ben, *_) = Scene(scene.pair), scene.members
-    created = scene.run(teams.create(scene.services, "Duo", ada.user_id))
-    assert isinstance(created, TeamSaved)
-    joined = {"user": ObjectId(ben.user_id), "since": scene.pair.clock(), "number": 7}
-    scene.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
+    team_id = scene.create_team(ada, ben.user_id)
     for each in (ada, ben):
         scene.wish(each)
     for where in (scene, closed):
-        slot_ids, team_id = where.slots[:2], created.team.id
-        step = wishes.set_wishes(where.services, ada, where.campaign_id, slot_ids, team_id)
-        assert isinstance(scene.run(step), WishesSaved)
+        assert isinstance(where.wish_as_team(ada, team_id, *where.slots[:2]), WishesSaved)
     closed.close()
     held = scene.run(held_places.cancel_all(scene.services, ada.user_id, scene.organizer))
     assert held.wishes == 1
@@ -1067,10 +1060,7 @@ def test_cancelling_what_a_user_holds_leaves_the_wishes_of_teams_in_other_campai
 
 def result_and_record(scene: Scene, draw_id: DrawId, viewer: Caller | None) -> Any:
     """Return the result of a member, and the record of the draw if the viewer may see it."""
-    own = scene.run(
-        draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
-    )
-    found = scene.run(scene.services.draws.find(draw_id))
+    own, found = scene.own_result(), scene.run(scene.services.draws.find(draw_id))
     assert found is not None
     shown = scene.run(draws.only_visible(scene.services, [found], viewer))
     read = public_records.draw_record
@@ -1105,10 +1095,9 @@ def test_a_result_and_its_record_outlive_further_draws_the_slots_and_the_campaig
     if not finds_all:
         return
     # It follows a published draw, and does not replace it.
-    again = scene.run(draws.supersede_draw(scene.services, by, where, "a reason"))
-    assert again == WrongDrawState(DrawState.COLLECTING)
+    assert scene.supersede() == WrongDrawState(DrawState.COLLECTING)
     scene.close()
-    assert isinstance(scene.run(draws.supersede_draw(scene.services, by, where, "a reason")), Draw)
+    assert isinstance(scene.supersede(), Draw)
     patch = CampaignPatch(published=False)
     scene.run(campaigns.edit(scene.services, where, patch, by.user_id))
     assert result_and_record(scene, old.id, member) == before
@@ -1134,7 +1123,7 @@ def test_a_further_draw_opens_after_the_former_is_written_and_counts_no_wishes_o
     services, where = scene.services, scene.campaign_id
     scene.close()
     scene.draw()
-    published = scene.run(draws.publish_draw(services, scene.organizer, where))
+    published = scene.start_publication()
     assert scene.open_draw() == DrawActive(where)
     assert scene.run(services.draws.find_all(where)) == [published]
     old = scene.publish()
@@ -1164,7 +1153,7 @@ def test_a_late_worker_opens_no_campaign_in_the_middle_of_a_further_draw(
     """Stop a worker before its last write, while another one ends and a further draw opens."""
     scene.close()
     scene.draw()
-    published = scene.run(draws.publish_draw(scene.services, scene.organizer, scene.campaign_id))
+    published = scene.start_publication()
     assert isinstance(published, Draw)
     edit, repository = campaigns.edit_unless_changed, type(scene.services.draws)
 
@@ -1218,11 +1207,6 @@ def test_a_busy_campaign_gets_no_draw_and_is_opened_later(
 def test_a_draw_that_replaces_another_one_starts_with_its_wishes_and_new_pseudonyms(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:
-    def supersede() -> object:
-        return scene.run(
-            draws.supersede_draw(scene.services, scene.organizer, scene.campaign_id, "a reason")
-        )
-
     def members_and_wishes() -> tuple[set[str], list[list[str]]]:
         entries = list(scene.pair.database["draw_entries"].find({"root": scene.close().root}))
         pseudonyms = {each["pseudonym"] for entry in entries for each in entry["members"]}
@@ -1232,9 +1216,9 @@ def test_a_draw_that_replaces_another_one_starts_with_its_wishes_and_new_pseudon
     if is_killed:
         write = Write(type(scene.services.draws), "insert")
         with killed_at(write, monkeypatch, is_written=False):
-            supersede()
+            scene.supersede()
         assert isinstance(scene.open_draw(), Draw)
-    assert isinstance(supersede(), Draw)
+    assert isinstance(scene.supersede(), Draw)
     others, again = members_and_wishes()
     assert again == ranked
     assert len(others | pseudonyms) == 2 * 6
@@ -1246,12 +1230,8 @@ def test_a_draw_is_replaced_only_if_another_one_can_open(
 ) -> None:
     services, where, by = scene.services, scene.campaign_id, scene.organizer
     now = scene.pair.clock()
-    settings = DrawSettings(DrawMethod.ROUNDS, now + HOUR, leftovers_open_at=now + 5 * DAY)
-    assert isinstance(scene.run(draws.configure_draw(services, by, where, settings)), Draw)
+    assert isinstance(scene.configure(leftovers_open_at=now + 5 * DAY), Draw)
     closed = scene.close()
-
-    def supersede() -> object:
-        return scene.run(draws.supersede_draw(services, by, where, "a reason"))
 
     def edit(**fields: Any) -> None:
         patch = CampaignPatch(**fields)
@@ -1270,7 +1250,7 @@ def test_a_draw_is_replaced_only_if_another_one_can_open(
             patch.setattr(draws, "_validate", skip)
             patch.setattr(draws, "_edit_admission", skip)
         patch.setattr(type(services.campaigns), "update", lose)
-        late = supersede()
+        late = scene.supersede()
         if not is_guarded:
             assert isinstance(late, Draw)
             assert scene.is_open_to_all()
@@ -1280,9 +1260,9 @@ def test_a_draw_is_replaced_only_if_another_one_can_open(
     edit(closes_at=now + 6 * DAY)
     with monkeypatch.context() as patch:
         patch.setattr(type(services.campaigns), "update", lose)
-        assert isinstance(supersede(), CampaignBusy)
+        assert isinstance(scene.supersede(), CampaignBusy)
     assert scene.run(services.draws.find_all(where)) == [closed]
-    assert isinstance(supersede(), Draw)
+    assert isinstance(scene.supersede(), Draw)
     assert not scene.is_open_to_all()
 
 
@@ -1325,17 +1305,13 @@ def test_a_change_of_capacities_after_closing_needs_a_new_root(scene: Scene) -> 
     outdated = scene.draw()
     assert isinstance(outdated, DrawOutdated)
     assert outdated.slot_ids == (scene.slots[1],)
-    supersede = draws.supersede_draw(
-        scene.services, scene.organizer, scene.campaign_id, "The room is smaller."
-    )
-    assert isinstance(scene.run(supersede), Draw)
+    assert isinstance(scene.supersede("The room is smaller."), Draw)
     new = scene.close()
     assert new.root != old.root
     assert new.supersedes == old.id
     scene.draw()
     slots.update_one({"_id": ObjectId(scene.slots[0])}, {"$set": smaller})
-    refused = draws.publish_draw(scene.services, scene.organizer, scene.campaign_id)
-    assert scene.run(refused) == DrawOutdated((scene.slots[0],))
+    assert scene.start_publication() == DrawOutdated((scene.slots[0],))
     larger = {"capacity": 2, "remaining": 2}
     slots.update_one({"_id": ObjectId(scene.slots[0])}, {"$set": larger})
     scene.publish()
@@ -1354,8 +1330,8 @@ def test_nothing_that_changes_after_the_closing_takes_a_drawn_place(
     terms: dict[str, Any] = {"max_bookings": 2, "forbid_overlap": True}
     elsewhere, scene = Scene(pair, **terms), Scene(pair, **terms, group_limits=limits)
     users = [ObjectId(each.user_id) for each in scene.members]
-    for member, user in zip(scene.members, users, strict=True):
-        scene.wish(member, 0, 1, 2)
+    scene.add_wishes(0, 1, 2)
+    for user in users:
         group = "5a" if user == users[0] else "6b"
         pair.database["users"].update_one({"_id": user}, {"$set": {"groups": [group]}})
     scene.book_by_hand(scene.members[4], scene.slots[0], hold=True)
@@ -1394,8 +1370,7 @@ def test_a_place_booked_by_hand_stops_the_publication_only_if_it_was_drawn(scene
     scene.draw()
     scene.book_by_hand(scene.members[0], scene.slots[3])
     taken = scene.book_by_hand(scene.pair.callers[0], scene.slots[0])
-    refused = draws.publish_draw(scene.services, scene.organizer, scene.campaign_id)
-    assert scene.run(refused) == DrawOutdated((scene.slots[0],))
+    assert scene.start_publication() == DrawOutdated((scene.slots[0],))
     scene.cancel(taken)
     scene.book_by_hand(scene.winners(scene.slots[0])[0], scene.slots[0])
     scene.publish()
@@ -1442,19 +1417,8 @@ def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
 
 def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -> None:
     ada, ben = scene.members[:2]
-    created = scene.run(teams.create(scene.services, "Duo", ada.user_id))
-    assert isinstance(created, TeamSaved)
-    number = scene.pair.database["teams"].find_one({}, {"members": 1})
-    assert number is not None
-    joined = {"user": ObjectId(ben.user_id), "since": scene.pair.clock(), "number": 7}
-    scene.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
-
-    def wish_as_team() -> object:
-        step = wishes.set_wishes(
-            scene.services, ada, scene.campaign_id, [scene.slots[3]], created.team.id
-        )
-        return scene.run(step)
-
+    team_id = scene.create_team(ada, ben.user_id)
+    wish_as_team = partial(scene.wish_as_team, ada, team_id, scene.slots[3])
     alone = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
     assert isinstance(wish_as_team(), InvalidInput)
     assert scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id)) == alone
@@ -1482,19 +1446,13 @@ def test_a_member_who_is_killed_while_changing_to_a_team_has_one_list(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, in_transaction: bool
 ) -> None:
     ada = scene.members[0]
-    created = scene.run(teams.create(scene.services, "Solo", ada.user_id))
-    assert isinstance(created, TeamSaved)
+    team_id = scene.create_team(ada, UserId(new_slot_id()))
     before = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
-    joined = {"user": ObjectId(new_slot_id()), "since": scene.pair.clock(), "number": 7}
-    scene.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
-    step = wishes.set_wishes(
-        scene.services, ada, scene.campaign_id, scene.slots[3:], created.team.id
-    )
     if not in_transaction:
         monkeypatch.setattr(wish_repository, "in_transaction", lambda _, write: write(None))
     killed = Write(type(scene.services.wishes._wishes), "insert_one")
     with killed_at(killed, monkeypatch, is_written=False):
-        scene.run(step)
+        scene.wish_as_team(ada, team_id, *scene.slots[3:])
     after = scene.run(wishes.my_wishes(scene.services, ada, scene.campaign_id))
     assert (after == before) is in_transaction
 
@@ -1529,14 +1487,6 @@ def test_a_further_draw_starts_with_the_counted_lists_of_an_earlier_one_under_ot
     scene: Scene, monkeypatch: pytest.MonkeyPatch, is_counted: bool
 ) -> None:
     services, late = scene.services, scene.members[0]
-    settings = DrawSettings(DrawMethod.ROUNDS, scene.pair.clock() + HOUR)
-
-    def open_with(draw_id: DrawId) -> Any:
-        return scene.run(
-            draws.configure_draw(
-                services, scene.organizer, scene.campaign_id, settings, draw_id, "a reason"
-            )
-        )
 
     def publish() -> set[str]:
         """Publish the result, and return the pseudonyms in the record."""
@@ -1549,16 +1499,15 @@ def test_a_further_draw_starts_with_the_counted_lists_of_an_earlier_one_under_ot
         entries = scene.record()["entries"]
         return {each["pseudonym"] for entry in entries for each in entry["members"]}
 
-    before, old = publish(), scene.run(services.draws.find_latest(scene.campaign_id))
-    assert old is not None
+    before, old = publish(), scene.latest()
     other = Scene(scene.pair, member_count=1).close()
     for wrong in (other.id, DrawId(scene.campaign_id)):
-        assert isinstance(open_with(wrong), InvalidInput)
+        assert isinstance(scene.open_draw(like=wrong), InvalidInput)
     if not is_counted:
         monkeypatch.setattr(draws, "copy_wishes", copy_all_wishes)
-    opened = open_with(old.id)
+    opened = scene.open_draw(like=old.id)
     assert isinstance(opened, Draw)
-    assert isinstance(open_with(opened.id), InvalidInput)
+    assert isinstance(scene.open_draw(like=opened.id), InvalidInput)
     own = scene.run(wishes.my_wishes(services, late, scene.campaign_id))
     assert own is not None
     assert (own.slot_ids == tuple(scene.slots[:3])) is is_counted

@@ -136,11 +136,9 @@ class School:
         """Fill the last field with this label."""
         await (within or self.page.locator("body")).get_by_label(label, exact=True).last.fill(text)
 
-    async def picture(
-        self, name: str, page: Page | None = None, top: str = "header", height: int = 760
-    ) -> None:
+    async def picture(self, name: str, top: str = "header", height: int = 760) -> None:
         """Take a picture of the page from this element on, in pixels, if there is a folder."""
-        page = page or self.page
+        page = self.page
         if self.pictures is None:
             return
         window = page.viewport_size or WINDOW

@@ -62,7 +62,7 @@ class LedCourse:
         return changed
 
 
-async def led_course(app: AppProcess, http: httpx.AsyncClient, name: str = "Berg") -> LedCourse:
+async def led_course(app: AppProcess, http: httpx.AsyncClient) -> LedCourse:
     """Create the course, which begins in an hour, and its clients."""
     members, organizer = create_booking_clients(http, len(KINDS) - 1, app)
     clients = dict(zip(KINDS, [*members, organizer], strict=True))
@@ -72,7 +72,7 @@ async def led_course(app: AppProcess, http: httpx.AsyncClient, name: str = "Berg
         await set_guardians(organizer, user_ids[kind], [user_ids[each] for each in guardians])
 
     async def add_course(leader: str, first: str) -> tuple[str, str, str, str]:
-        resource_name = f"{name} {secrets.token_hex(4)}"
+        resource_name = f"Berg {secrets.token_hex(4)}"
         made = await organizer.execute(CREATE_LED, name=resource_name, leader=user_ids[leader])
         times: dict[str, Any] = {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
         slot_id = await organizer.add_slot(resource=resource_name, **times)

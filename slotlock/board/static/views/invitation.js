@@ -60,7 +60,7 @@ function openLink(name, token) {
       owner && h("p", null, t("invitation.for", { name: owner.name }), h("br"), h("strong", null, loginName())),
       h("p", { class: "soft" }, t(name === "reset" ? "invitation.resetHelp" : "invitation.help")),
       usernameField(loginName()),
-      passwordFields(t("invitation.password"), true, problem),
+      passwordFields(t("account.newPassword"), true, problem),
       page.button("big full", t("invitation.set")),
     );
   }

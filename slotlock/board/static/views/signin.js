@@ -172,7 +172,7 @@ export function openSignIn() {
     redraw();
   }
 
-  const title = () => t(created ? "signin.created" : isRegistering ? "signin.register" : "signin.title");
+  const title = () => t(created ? "signin.created" : isRegistering ? "signin.register" : "tab.signin");
 
   return {
     title,

@@ -88,7 +88,7 @@ export function openSignOn() {
     finishWithSession();
   }
   const isLink = Boolean(begun?.userId);
-  const title = () => t(isLink ? "account.identities" : "signin.title");
+  const title = () => t(isLink ? "account.identities" : "tab.signin");
 
   function goOn() {
     if (isLinkRequired) tab.set(BACK, "#/account");

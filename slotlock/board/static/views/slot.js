@@ -198,7 +198,7 @@ export function openSlot(part) {
     return h(
       "section",
       { class: "sheet stack", "aria-labelledby": "yours", "data-key": "place", tabindex: -1 },
-      h("h2", { id: "yours" }, icon("tick", "good"), " ", t("slot.yours")),
+      h("h2", { id: "yours" }, icon("tick", "good"), " ", t("state.yours")),
       attendance === "CHECKED_IN" && h("p", null, t("slot.present")),
       !isOver && checkInQr && checkInCodeFigure(slot.myBooking, slot.title),
       !isOver && cutoff > now() && bookingActions(slot, slot.myBooking.calendarUrl, !isSwapping, () => cancel(slot)),
@@ -232,7 +232,7 @@ export function openSlot(part) {
       ],
       ...limits(slot),
       !slot.myBooking && [
-        t("slot.cancel"),
+        t("week.giveBack"),
         cancelUntil(slot) > now() ? t("open.cancelUntil", { time: recent(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack"),
       ],
     ];

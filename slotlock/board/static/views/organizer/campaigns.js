@@ -58,7 +58,7 @@ export function openOrganizer(part) {
         counted(counts.get(campaign.id))),
       h("div", { class: "row" },
         control("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, [t("orga.monitor"), name.cloneNode(true)]),
-        h("a", { class: "btn plain", href: `#/plan/${campaign.id}/copy` }, t("orga.copy"), name)),
+        h("a", { class: "btn plain", href: `#/plan/${campaign.id}/copy` }, t("feed.copy"), name)),
     );
   }
 
@@ -73,7 +73,7 @@ export function openOrganizer(part) {
         h("nav", { class: "row even", "aria-label": t("orga.more") },
           h("a", { class: "btn second", href: "#/people" }, icon("people"), t("people.title")),
           h("a", { class: "btn second", href: "#/door" }, icon("code"), t("door.title")),
-          h("a", { class: "btn second", href: "#/organizer/rooms" }, icon("school"), t("resources.title")),
+          h("a", { class: "btn second", href: "#/organizer/rooms" }, icon("school"), t("slotForm.resources")),
           h("a", { class: "btn second", href: "#/organizer/holidays" }, icon("week"), t("holidays.title")),
           leads() && h("a", { class: "btn second", href: "#/led" }, icon("list"), t("tab.led")),
           h("a", { class: "btn second", href: "#/organizer/periods" }, icon("clock"), t("periods.title")),

@@ -52,7 +52,7 @@ export function courseFile(campaignId, leave) {
           linesText([each.line]),
           each.number,
           shortWhenOf(each.startTime, each.timeZone),
-          each.meetingCount > 1 && t("plan.meetings", { count: each.meetingCount }),
+          each.meetingCount > 1 && t("slot.meetings", { count: each.meetingCount }),
           each.changed.length > 0 && t("courses.changed", { columns: commas(each.changed) }),
         ]),
       ))),

@@ -248,7 +248,7 @@ function openDoorOf(slotId) {
 
   function verdictPart() {
     /** @type {any} */
-    const none = { kind: "none", line: t(isDeciding ? "form.sending" : "door.ready") };
+    const none = { kind: "none", line: t(isDeciding ? "signin.sending" : "door.ready") };
     const { kind, title, line, undo } = verdict ?? none;
     return h(
       "section",

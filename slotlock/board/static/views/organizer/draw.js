@@ -239,7 +239,7 @@ export function openDraw(campaignId) {
 
   function demandSection() {
     const all = demand;
-    const columns = [t("plan.course"), t("plan.places"), t("draw.wishes"), t("draw.first")];
+    const columns = [t("plan.course"), t("slot.places"), t("draw.wishes"), t("draw.first")];
     const save = () => saveCsv(`${data.campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("draw.demandFile")}.csv`, [
       columns,
       ...all.map((/** @type {any} */ each) => [each.slot?.title ?? "", String(each.slot?.capacity ?? ""), String(each.wishes), String(each.firstWishes)]),
@@ -300,15 +300,15 @@ export function openDraw(campaignId) {
     return input(whatIf[slot.slotId] ?? String(slot.capacity), {
       ...COUNT,
       class: "input fit",
-      "aria-label": `${t("plan.places")}${t("whose", { name: slot.title })}`,
+      "aria-label": `${t("slot.places")}${t("whose", { name: slot.title })}`,
       oninput,
     });
   }
 
   function previewedSlots() {
-    const columns = [t("plan.course"), t("plan.places"), t("plan.taken"), t("draw.refused")];
+    const columns = [t("plan.course"), t("slot.places"), t("plan.taken"), t("draw.refused")];
     return countTable(
-      { "aria-label": t("plan.courses") },
+      { "aria-label": t("tab.courses") },
       columns,
       preview.slots.map((/** @type {any} */ each) => [each.slotId, each.title, places(each), number(each.booked + each.granted), number(each.refused)]),
     );

@@ -64,7 +64,7 @@ export function openLed() {
         )),
       h("div", { class: "row even" },
         h("a", { class: "btn", href: `#/door/${slot.id}` }, t("door.title"), name),
-        toggleButton([t("led.list"), name.cloneNode(true)], listed === slot.id, () => toggle(slot)),
+        toggleButton([t("door.list"), name.cloneNode(true)], listed === slot.id, () => toggle(slot)),
         letter.button(t("led.write"), slot.title)),
       exportButtons(actions, slot.id, slot.title, ["XLSX", "PDF"]),
       h("div", { class: "whole stack" }, letter.render(), listed === slot.id && people.render(slot)),

@@ -27,7 +27,7 @@ import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 const ICON_OF = { good: "tick", late: "clock", bad: "warning" };
 
 /** The forms of a campaign by the end of their address, and their titles. @type {Record<string, string>} */
-const FORMS = { new: "plan.add", settings: "plan.settings", copy: "orga.copy", file: "plan.file" };
+const FORMS = { new: "plan.add", settings: "plan.settings", copy: "feed.copy", file: "plan.file" };
 /** What was just created, which the next page says. @type {any} */
 let created = null;
 
@@ -174,7 +174,7 @@ export function openPlan(part) {
     const limits = [
       campaign.maxBookings && t("plan.atMost", { count: campaign.maxBookings }),
       campaign.forbidOverlap && t("plan.noOverlap"),
-      campaign.admission === "QUEUE_ONLY" && t("plan.queue"),
+      campaign.admission === "QUEUE_ONLY" && t("state.inOrder"),
       ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })),
       audienceOf(campaign) && t("plan.for", { groups: audienceOf(campaign) }),
     ];
@@ -256,7 +256,7 @@ export function openPlan(part) {
   function slotsSection() {
     const all = slots ?? [];
     const count = courseCount(all.filter((slot) => slot.status !== "CANCELLED"));
-    return section("courses", withCount(t("plan.courses"), number(count)), [
+    return section("courses", withCount(t("tab.courses"), number(count)), [
       madeNotice(),
       !slots
         ? bones(6)
@@ -275,7 +275,7 @@ export function openPlan(part) {
       { class: "sheet row", "data-key": "selection", role: "group", "aria-label": t("plan.selected", { count: chosen.length }) },
       h("p", null, h("strong", null, t("plan.selected", { count: chosen.length }))),
       chosen.length === 1 && h("a", { class: "btn second", href: `#/plan/${campaignId}/new/${chosen[0].id}` }, t("course.duplicate")),
-      isDraft && actions.button("chosen", "second", [t("plan.publishChosen")], () => each("chosen", "publishSlot", chosen)),
+      isDraft && actions.button("chosen", "second", [t("plan.publish")], () => each("chosen", "publishSlot", chosen)),
       actions.askingButton(
         "deleteChosen",
         [t("form.delete")],
@@ -297,7 +297,7 @@ export function openPlan(part) {
       column(t("plan.course")),
       column(t("plan.when")),
       column(t("plan.where")),
-      column(t("plan.places"), "num"),
+      column(t("slot.places"), "num"),
       column(t("plan.taken"), "num"),
       column(t("plan.state")),
     ];
@@ -339,7 +339,7 @@ export function openPlan(part) {
       if (!expanded.delete(slot.seriesId)) expanded.add(slot.seriesId);
       redraw();
     }, "plain");
-    const meetings = slot.meetingCount > 1 && h("span", { class: "small soft" }, t("plan.meetings", { count: slot.meetingCount }));
+    const meetings = slot.meetingCount > 1 && h("span", { class: "small soft" }, t("slot.meetings", { count: slot.meetingCount }));
     return h(
       "tr",
       { role: "row", "data-key": slot.id },
@@ -360,7 +360,7 @@ export function openPlan(part) {
         toggle && [" ", toggle],
       ),
       h("td", { role: "cell", class: "where" }, whereOf(slot) || h("span", { class: "soft" }, "–")),
-      countCell(t("plan.places"), number(sum((each) => each.capacity))),
+      countCell(t("slot.places"), number(sum((each) => each.capacity))),
       countCell(
         t("plan.taken"),
         number(sum((each) => each.capacity - each.remaining)),
@@ -377,7 +377,7 @@ export function openPlan(part) {
       exportButtons(actions, campaignId, t("plan.export")),
       h("div", { class: "row even" },
         letter.button(),
-        h("a", { class: "btn second", href: `#/plan/${campaignId}/copy` }, t("orga.copy")),
+        h("a", { class: "btn second", href: `#/plan/${campaignId}/copy` }, t("feed.copy")),
         site.sendsMail && h("a", { class: "btn second", href: `#/mail/texts/${campaignId}` }, t("plan.mails")),
         campaign.published && actions.button("unpublish", "second", [t("plan.unpublish")], unpublish),
         actions.askingButton("delete", [t("plan.delete")], t("plan.deleteQuestion", { name: campaign.name }), t("plan.delete"), remove)),

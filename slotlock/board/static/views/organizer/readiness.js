@@ -53,7 +53,7 @@ function changeHelp({ id, title }) {
 
 /** @param {any[]} slots @param {any} found @returns {Check} */
 function placesCheck(slots, { places, userCount }) {
-  if (!slots.length) return check("bad", t("check.noSlots"), addHelp());
+  if (!slots.length) return check("bad", t("empty.campaign"), addHelp());
   if (!userCount) return check("late", t("check.nobody"), [t("people.title"), "#/people"]);
   const text = t("check.places", {
     courses: t("orga.courses", { count: courseCount(slots) }),
@@ -67,7 +67,7 @@ function placesCheck(slots, { places, userCount }) {
 function tooFewCheck(campaign, { bookableSlots, usersWithTooFewSlots: { count } }) {
   if (!count || !bookableSlots) return null;
   const text = [
-    t("check.mayChoose", { count: campaign.maxBookings, people: t("check.people", { count, shown: number(count) }) }),
+    t("check.mayChoose", { count: campaign.maxBookings, people: t("people.count", { count, shown: number(count) }) }),
     t("check.canChoose", { count: bookableSlots }),
   ];
   return check("late", sentences(text), addHelp(), [t("check.changePlaces"), "settings"]);
@@ -134,7 +134,7 @@ function passwordCheck(id, found, zone, isOpen) {
   if (!userCount) return null;
   if (!count) return check("good", t("check.passwords"));
   const text = sentences([
-    t("check.withPassword", { count: userCount - count, people: t("check.people", { count: userCount, shown: number(userCount) }) }),
+    t("check.withPassword", { count: userCount - count, people: t("people.count", { count: userCount, shown: number(userCount) }) }),
     count > uninvited && t("check.invited", { count: count - uninvited, time: whenOf(lastInvitedAt, zone) }),
     uninvited > 0 && t("check.uninvited", { count: uninvited }),
   ]);

@@ -113,7 +113,7 @@ export function openResources() {
     const more = isChecked && h("p", { role: "status" }, t("resources.preview", { count: preview.created.length, existing: preview.existing.length }));
     return [
       h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
-      h("h1", null, t("resources.title")),
+      h("h1", null, t("slotForm.resources")),
       form.render(t("resources.import"), fields, { submit: isChecked ? t("resources.submit") : t("copy.check"), onsubmit: submit, more }),
       resources && h("ul", { class: "frame list" }, resources.map((each) => {
         const name = () => whose(each.name);
@@ -137,5 +137,5 @@ export function openResources() {
     ];
   }
 
-  return { title: () => t("resources.title"), width: /** @type {"wide"} */ ("wide"), render };
+  return { title: () => t("slotForm.resources"), width: /** @type {"wide"} */ ("wide"), render };
 }

@@ -38,7 +38,7 @@ export function userPicker(actionsOf) {
     return h(
       "div",
       { class: "stack", "data-key": "picker" },
-      field("user-search", t("picker.label"), {
+      field("user-search", t("people.search"), {
         type: "search",
         autocomplete: "off",
         value: text,

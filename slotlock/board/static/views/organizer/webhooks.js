@@ -132,7 +132,7 @@ export function openWebhooks() {
     const choices = /** @type {Array<[string, string]>} */ ([...everywhere, ...campaigns.map((each) => [each.id, each.name])]);
     return current.render(changed ? t("webhooks.change") : t("webhooks.create"), [
       current.field("url", { type: "url", required: true, maxlength: 500, autocomplete: "off" }),
-      !changed && current.select("campaignId", choices, { label: t("webhooks.campaign") }),
+      !changed && current.select("campaignId", choices, { label: t("place.campaign") }),
       eventField(current),
     ], { submit: t("form.save"), onsubmit: submit, oncancel: close });
   }

@@ -63,7 +63,7 @@ export function historyOf(filter, isOfPerson = false) {
         "div",
         { class: "row" },
         h("h2", { id: "history" }, t("history.title")),
-        toggleButton(t(isOpen ? "history.hide" : "history.show"), isOpen, toggle, "plain"),
+        toggleButton(t(isOpen ? "news.hide" : "history.show"), isOpen, toggle, "plain"),
       ),
       isOpen && h("ol", { class: "log long" }, withoutHalves(entries).map(row)),
       isOpen && after && h("p", null, button("second", t("history.more"), () => read(after))),

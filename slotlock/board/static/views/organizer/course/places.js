@@ -52,7 +52,7 @@ export class Places {
   async end(key, place, name, variables, toEnd) {
     const result = await this.actions.run(key, name, variables);
     if (!result) return;
-    const { text, said = of(place.user?.name, text), label = t("place.undo"), back } = toEnd(result);
+    const { text, said = of(place.user?.name, text), label = t("door.undo"), back } = toEnd(result);
     this.ended.set(place.id, { place, text, label, back });
     this.open = "";
     say(said);
@@ -227,7 +227,7 @@ export class Places {
     return h(
       "div",
       { class: "row whole" },
-      this.choice(campaign, t("place.course")),
+      this.choice(campaign, t("plan.course")),
       course && (course.remaining > 0
         ? this.actions.button(key, "", [t("action.book"), whose(user.name)], give("bookSlot", book, t("place.has", course)))
         : this.actions.button(key, "", [t("action.join"), whose(user.name)], give("joinWaitlist", place, t("place.waits", course)))),

@@ -45,7 +45,7 @@ export function roster(slotId, reload, isLed = false) {
     const has = (bookings ?? []).some((booking) => booking.user?.id === user.id);
     if (has) return [h("span", { class: "tag yours" }, icon("tick"), t("roster.has"))];
     if (waiting.some((entry) => entry.user?.id === user.id)) return [h("span", { class: "tag wait" }, t("roster.waits"))];
-    if (user.banned) return [h("span", { class: "tag stop" }, t("roster.banned"))];
+    if (user.banned) return [h("span", { class: "tag stop" }, t("people.banned"))];
     const input = { slotId, userId: user.id, idempotencyKey: newKey(), waitMs: 5000 };
     return [
       h("div", { class: "row" }, slot.remaining > 0

@@ -176,7 +176,7 @@ export function series(reload) {
           "removeDates",
           [t("series.remove", { count: selected.size })],
           t("series.removeQuestion", { count: selected.size }),
-          t("series.removeYes"),
+          t("form.remove"),
           () => remove(false),
         ),
       ),

@@ -100,7 +100,7 @@ export class Actions {
   /** Return a button that shows whether its action runs. @param {string} key @param {string} kind @param {any[]} content @param {() => any} onclick */
   button(key, kind, content, onclick) {
     const isRunning = this.running === key;
-    return button(kind, isRunning ? [t("form.sending"), ...content.slice(1)] : content, () => !this.running && onclick(), {
+    return button(kind, isRunning ? [t("signin.sending"), ...content.slice(1)] : content, () => !this.running && onclick(), {
       "aria-disabled": isRunning && "true",
       "data-key": `button ${key}`,
     });

@@ -443,7 +443,7 @@ export class Form {
       h(
         "div",
         { class: "row" },
-        h("button", { class: `btn ${kind}`, "aria-disabled": this.isSending && "true" }, this.isSending ? t("form.sending") : submit),
+        h("button", { class: `btn ${kind}`, "aria-disabled": this.isSending && "true" }, this.isSending ? t("signin.sending") : submit),
         other,
         oncancel && (this.isTyped ? askOnce(`discard ${this.number}`, "plain", texts, close) : button("plain", t("form.cancel"), close)),
       ),
@@ -481,5 +481,5 @@ export function optionsOf(options, chosen) {
 
 /** Say in which zone a time is. @param {string} zone */
 export function zoneHelp(zone) {
-  return t("form.zone", { zone: zoneName(zone) });
+  return t("zone", { zone: zoneName(zone) });
 }

@@ -89,7 +89,7 @@ export function openHolidays() {
 
   /** @param {any} holidayList */
   async function remove(holidayList) {
-    if (await actions.run(holidayList.id, "deleteHolidayList", { id: holidayList.id }, t("holidays.deleted", { name: holidayList.name })))
+    if (await actions.run(holidayList.id, "deleteHolidayList", { id: holidayList.id }, t("resources.deleted", { name: holidayList.name })))
       await loadHolidayLists();
   }
 

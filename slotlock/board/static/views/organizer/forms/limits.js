@@ -31,7 +31,7 @@ export const GROUP_LIMITS = [
       name,
       t("form.addLimit"),
       () => ({ group: "", limit: "" }),
-      { group: { label: t("form.group"), list: "groups", onchange: redraw }, limit: { ...COUNT, label: t("form.limit") } },
+      { group: { label: t("form.group"), list: "groups", onchange: redraw }, limit: { ...COUNT, label: t("slot.most") } },
       { label: t("form.groupLimits"), help: t("form.groupLimitsHelp") },
     )),
     read: readLimits,

@@ -178,13 +178,13 @@ export function booked(user, campaignId) {
       "div",
       { class: "stack loose", "data-key": "booked" },
       error && failure(error, places.reload),
-      section("places", withCount(t("place.title"), String(bookings.filter((/** @type {any} */ { slot }) => slot.status !== "CANCELLED").length)), [
+      section("places", withCount(t("slot.places"), String(bookings.filter((/** @type {any} */ { slot }) => slot.status !== "CANCELLED").length)), [
         giver(),
         rows.length ? h("ul", { class: "frame list" }, rows.map(row)) : h("p", { class: "soft" }, t("place.none")),
       ], { actions: !user.banned && toggleButton(t("place.give"), places.open === user.id, openGiver) }),
       line.length > 0 && section("waiting", withCount(t("roster.waiting"), String(waiting.length)), [h("ul", { class: "frame list" }, line.map(waitingRow))]),
       wishes.length > 0 && section("wishes", t("wishes.title"), [h("ul", { class: "frame list" }, wishes.map(wishRow))]),
-      (past.nodes() ?? []).length > 0 && section("past", t("place.past"), [past.render((booking) => ({
+      (past.nodes() ?? []).length > 0 && section("past", t("state.over"), [past.render((booking) => ({
         key: booking.id,
         signature: booking.attendance,
         build: () => h("li", { "data-key": booking.id }, about(...courseOf(booking.slot)), tag(booking)),
