@@ -38,7 +38,7 @@ simulate: .venv/simulate  ## let simulated users rush at a running server (ARGS=
 	@$(BIN)/slotlock simulate $(ARGS)
 
 # The tests start hundreds of processes. Each would compile the package without its cached bytecode.
-check test test-slow test-times steady: export PYTHONDONTWRITEBYTECODE =
+check test test-slow test-times mutations steady: export PYTHONDONTWRITEBYTECODE =
 check: lint  ## lint, types, imports, and the tests that start no server (a minute)
 	@$(MAKE) --no-print-directory --jobs 3 types imports pure
 
@@ -48,6 +48,9 @@ test: check  ## run all checks, and the tests of every promise that needs no ser
 test-slow: .venv/installed  ## the long ones: restarts, elections, campaigns with new examples
 	TEST_EXAMPLES=drawn $(BIN)/python -m tools.run_tests slow
 	@$(MAKE) --no-print-directory faults
+
+mutations: .venv/installed  ## put known faults into a copy of the code; tests have to find each (ARGS="seed")
+	@$(BIN)/python -m tools.mutations $(ARGS)
 
 steady: .venv/installed  ## run the tests on a busy machine; any failure is a defect (ROUNDS=2)
 	$(BIN)/python -m tools.run_tests test --steady $(or $(ROUNDS),2)
@@ -135,4 +138,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --output-file requirements-run.lock
 	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --extra simulate --output-file requirements-simulate.lock
 
-.PHONY: help install run simulate check test test-slow test-times steady pure screenshots conformance bench bench-calls bench-growth bench-scale bench-draw bench-mail bench-memory faults lint types imports format schema settings commands dist secrets lock
+.PHONY: help install run simulate check test test-slow test-times mutations steady pure screenshots conformance bench bench-calls bench-growth bench-scale bench-draw bench-mail bench-memory faults lint types imports format schema settings commands dist secrets lock

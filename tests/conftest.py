@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import shutil
+import signal
 import ssl
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import cache
@@ -42,6 +43,9 @@ pytest_plugins = [
 MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 8 << 30  # noqa: S108
 if MEMORY.exists() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+# What a shell starts in the background ignores this signal, and so would what the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Every client would load the CA certificates, which takes 18 ms. No test uses TLS.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]

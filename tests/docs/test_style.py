@@ -11,6 +11,7 @@ from graphql import parse
 from graphql.language import NameNode, Visitor, visit
 
 from tests.tiers import SLOW
+from tools.mutations import load_mutants
 
 ROOT = Path(__file__).parents[2]
 MARKDOWN = sorted(
@@ -185,6 +186,15 @@ def test_every_slow_test_exists() -> None:
         if not files or (test and f"def {test.partition('[')[0]}" not in files[0].read_text()):
             missing.append(name)
     assert missing == []
+
+
+def test_the_place_of_every_fault_exists_once() -> None:
+    for mutant in load_mutants():
+        assert mutant.text(ROOT)  # or it names what is missing
+        for test in mutant.tests:
+            file, _, name = test.partition("::")
+            assert (ROOT / file).exists(), test
+            assert not name or f"def {name}(" in (ROOT / file).read_text(), test
 
 
 def test_no_identifier_or_comment_uses_a_forbidden_word() -> None:

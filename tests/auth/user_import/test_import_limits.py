@@ -2,7 +2,7 @@
 
 import secrets
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -68,6 +68,16 @@ def single_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_import, "RETRY_FOR_S", 0.0)
 
 
+@pytest.fixture
+async def patient(auth: Auth, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Let an import take as long as the machine needs."""
+    monkeypatch.setattr(imports, "OPERATION_TIMEOUT_MS", 120_000)
+    admin, name = auth.repositories.users._database.client.admin, "transactionLifetimeLimitSeconds"
+    before = await admin.command({"setParameter": 1, name: 120})
+    yield
+    await admin.command({"setParameter": 1, name: before["was"]})
+
+
 def bulk_write_error(code: int) -> BulkWriteError:
     """Return the error of one write in a bulk, with the document that PyMongo includes."""
     write_error = {"index": 0, "code": code, "errmsg": "no", "op": {"name": "Ada Lovelace"}}
@@ -83,6 +93,7 @@ def group_list(count: int) -> str:
     return ";".join(f"group {number}" for number in range(count))
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_file_with_the_maximum_of_changes_is_imported(auth: Auth, domain: str) -> None:
     size = MAX_INDEX_CHANGES // 24  # each user has 20 groups and at most 4 search words
     body = generated_user_csv(domain, size, group_list(20))

@@ -1,5 +1,6 @@
 """Moving a booking: the old booking ends and a new one is made, or nothing changes."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from slotlock.domain.booking.booking import (
     BookingLimit,
     BookingRef,
     BookingStatus,
+    MadeAs,
     SlotId,
 )
 from slotlock.domain.booking.booking_outcomes import BookingMoved, HoldExtended
@@ -82,6 +84,15 @@ def test_a_move_ends_one_booking_and_makes_the_other_and_they_refer_to_each_othe
         BookingAction.MOVED,
         BookingAction.MOVED,
     )
+
+
+@pytest.mark.parametrize("made_as", [None, *MadeAs])
+def test_a_moved_booking_says_as_what_it_was_moved(made_as: MadeAs | None) -> None:
+    old, (booking,) = book_users(build_slot(), "ada")
+    request = replace(booking_request("ada"), made_as=made_as)
+    _, _, outcome = decide_move(old, there(), change_request(booking), request, NOW)
+    assert isinstance(outcome, BookingMoved)
+    assert outcome.booking.made_as is made_as
 
 
 def test_a_refused_move_leaves_the_old_booking() -> None:

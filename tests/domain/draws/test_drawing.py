@@ -136,12 +136,18 @@ def test_the_order_of_the_input_changes_nothing(basis: DrawBasis, random: Random
 def draw_of(
     wishes: dict[str, list[str]], capacity: int = 1, max_bookings: int | None = None
 ) -> tuple[DrawnEntry, ...]:
-    """Return the result for users with these wishes, by numbers in the order of the users."""
+    """Return the result for users with these wishes, by numbers in the order of the users.
+
+    Names with a space between them are those of users who wish together.
+    """
     ids = {slot_id: SlotId(slot_id) for row in wishes.values() for slot_id in row}
     slots = tuple(plain_slot(slot_id, capacity) for slot_id in ids.values())
     entries = [
-        build_entry([DrawMember(pseudonym_of("", UserId(name)))], [ids[each] for each in row])
-        for name, row in wishes.items()
+        build_entry(
+            [DrawMember(pseudonym_of("", UserId(name))) for name in names.split()],
+            [ids[each] for each in row],
+        )
+        for names, row in wishes.items()
     ]
     basis = DrawBasis("d", "c", DrawMethod.ROUNDS, max_bookings, False, slots, tuple(entries))  # type: ignore[arg-type]
     for seed in map(str, range(1000)):
@@ -155,6 +161,11 @@ def test_the_second_round_runs_in_the_reverse_order() -> None:
     drawn = draw_of({"ada": ["a", "b", "c"], "bob": ["a", "b", "c"]})
     assert [each.granted for each in drawn] == [("a",), ("b", "c")]
     assert [each.round for each in drawn[1].outcomes] == [None, 1, 2]
+
+
+def test_users_who_wish_together_get_places_in_a_slot_or_none_does() -> None:
+    drawn = draw_of({"ada": ["a"], "bob eve": ["a", "b"]}, capacity=2)
+    assert [each.granted for each in drawn] == [("a",), ("b",)]
 
 
 def test_a_full_slot_names_the_number_that_got_its_last_place() -> None:

@@ -6,7 +6,9 @@ import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.graphql.core.cursors import encode_cursor
+from slotlock.graphql.core import cursors
+from slotlock.graphql.core.cursors import ListCursors, encode_cursor
+from slotlock.graphql.core.errors import GraphQLRequestError
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.connections import (
@@ -73,6 +75,7 @@ EXTREME_POSITIONS: list[list[object]] = [
     [ID],
     ["zz"],
     ["z@z"],
+    ["zz", ID],
     [-62_135_596_800_000, ID],
     [253_402_300_799_999, ID],
     [-1, ID],
@@ -129,21 +132,45 @@ async def test_an_empty_cursor_is_that_of_the_first_page(
         assert [page["pageInfo"]["hasPreviousPage"] for page in pages] == [False, False]
 
 
+KINDS = {
+    name: kind for name, kind in vars(cursors).items() if isinstance(kind, cursors.PositionKind)
+}
+
+
+def is_read(kind: cursors.PositionKind[object], cursor: str) -> bool:
+    """Return whether a list with this kind of positions takes a cursor."""
+    try:
+        return ListCursors("list", kind, lambda item: item).decode(cursor) is not None
+    except GraphQLRequestError:
+        return False
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_list_takes_an_altered_cursor_or_a_forged_position(name: str) -> None:
+    kind = KINDS[name]
+    valid = [encode_cursor("list", *position) for position in EXTREME_POSITIONS]
+    cursor = next(each for each in valid if is_read(kind, each))
+    # A title may be "0".
+    forged = [each for each in INVALID_POSITIONS if (name, each) != ("BY_TITLE", ["0", ID])]
+    bad = [*INVALID_CURSORS, *(encode_cursor("list", *each) for each in forged)]
+    bad += [cursor[:-1], cursor[:-4], cursor[4:], cursor[:8], f" {cursor}", f"{cursor}\n"]
+    bad += [cursor + "A", cursor + "====", cursor * 2, cursor.swapcase(), f"!{cursor}"]
+    for index, character in enumerate(cursor):
+        changed = "B" if character == "A" else "A"
+        bad.append(cursor[:index] + changed + cursor[index + 1 :])
+    assert [each[:80] for each in bad if is_read(kind, each)] == []
+
+
 async def test_an_altered_cursor_is_bad_input(app: AppProcess, http: httpx.AsyncClient) -> None:
     fixture = await create_connection_fixture(http, app, 1)
-    cursors = {
+    found = {
         name: (await fixture.fetch_page(name))["edges"][0]["cursor"] for name in CONNECTION_NAMES
     }
     for (name, cursor), foreign in zip(
-        cursors.items(), [*cursors.values()][1:] + [*cursors.values()][:1], strict=True
+        found.items(), [*found.values()][1:] + [*found.values()][:1], strict=True
     ):
-        bad = [foreign, *INVALID_CURSORS]
-        bad += [encode_cursor(name, *position) for position in INVALID_POSITIONS]
-        bad += [cursor[:-1], cursor[:-4], cursor[4:], cursor[:8], f" {cursor}", f"{cursor}\n"]
-        bad += [cursor + "A", cursor + "====", cursor * 2, cursor.swapcase(), f"!{cursor}"]
-        for index in range(0, len(cursor), 60):
-            changed = "B" if cursor[index] == "A" else "A"
-            bad.append(cursor[:index] + changed + cursor[index + 1 :])
+        bad = [foreign, cursor[:-1], f" {cursor}", "nonsense", "A" * 50_000]
+        bad += [encode_cursor(name, *position) for position in ([], [{"$gt": ""}], [0, None])]
         accepted = [each[:80] for each in bad if not await is_bad_input(fixture, name, after=each)]
         assert accepted == []
         assert (await fixture.fetch_page(name, after=cursor))["pageInfo"]

@@ -6,12 +6,15 @@ from datetime import timedelta
 
 from hypothesis import HealthCheck, given, settings
 
-from slotlock.domain.booking.booking import BookingStatus
+from slotlock.domain.booking.booking import BookingStatus, WaitlistEntry
 from slotlock.domain.booking.rules.booking_changes import confirm
+from slotlock.domain.booking.rules.waitlist import join
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContext, UserContexts
+from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.teams.team import Member, Team
-from slotlock.infrastructure.mongo.ids import new_slot_id, new_team_id
+from slotlock.infrastructure.mongo.ids import new_slot_id, new_team_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from tests.support.domain.builders import INSTANT, NOW, with_facts
 from tests.support.domain.step_sequences import (
@@ -114,6 +117,17 @@ async def test_a_booking_that_was_added_and_ended_in_one_write_is_stored_as_ende
     after = booking_update(given_back, BEN).after
     await store.write(SlotWrite(before, after))
     await assert_stored(store, after)
+
+
+async def test_a_waiting_user_is_stored_with_the_groups_of_then(store: SlotStore) -> None:
+    slot = await store.insert_slot(1, group_limits=(GroupLimit("5a", 1),))
+    await store.book(slot.id, BEN)
+    entry = WaitlistEntry(new_waitlist_entry_id(), slot.id, ADA, NOW)
+    users = UserContexts({ADA: UserContext(ADA, ("5a",))})
+    before = await store.load(slot.id)
+    await store.write(decided_update(before, join, entry, NOW, users=users))
+    (waiting,) = (await store.load_roster(slot.id)).waitlist
+    assert (waiting.user_id, waiting.groups) == (ADA, ("5a",))
 
 
 async def test_a_booking_that_relies_on_a_team_is_not_written_after_the_team_changed(
