@@ -303,6 +303,7 @@ def test_every_problem_of_an_imported_file_has_a_text_with_its_values() -> None:
     values |= {"SAME_USER": {"line"}, "SAME_RESOURCE": {"line"}, "TOO_MANY_GUARDIANS": {"maximum"}}
     values |= {"TOO_MANY_DEPENDENTS": {"guardian", "maximum"}, "UNKNOWN_GUARDIAN": {"guardian"}}
     values |= {"SELF_REGISTERED_GUARDIAN": {"guardian"}, "GUARDIAN_IS_DEPENDENT": {"guardian"}}
+    values |= {"BANNED_GUARDIAN": {"guardian"}}
     expected: dict[str, set[str]] = {
         code: values.get(code, set()) for code in (*TableProblem, *ImportProblem)
     }

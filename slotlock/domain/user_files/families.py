@@ -26,6 +26,7 @@ _TEXTS = {
         "Somebody registered {guardian}, and nobody has checked that it belongs to its user. "
         "Please vouch for the user or claim the account first."
     ),
+    ImportProblem.BANNED_GUARDIAN: "{guardian} is banned. Please lift the ban first.",
     ImportProblem.GUARDIAN_IS_DEPENDENT: "{guardian} has guardians and cannot be one.",
     ImportProblem.TOO_MANY_DEPENDENTS: (
         "{guardian} is the guardian of more than {maximum} users with this file."
@@ -167,6 +168,8 @@ class _Checker:
             return ImportProblem.ERASED
         if user and user.self_registered and guardian not in self._own_lines:
             return ImportProblem.SELF_REGISTERED_GUARDIAN
+        if is_added and user and user.banned:
+            return ImportProblem.BANNED_GUARDIAN
         if self._after.get(guardian):
             return ImportProblem.GUARDIAN_IS_DEPENDENT
         if is_added and self._counts[guardian] > MAX_DEPENDENTS:

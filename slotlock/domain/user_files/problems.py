@@ -28,6 +28,7 @@ class ImportProblem(NamedCode):
     SUBJECT_BY_ADMIN = auto()
     UNKNOWN_GUARDIAN = auto()
     SELF_REGISTERED_GUARDIAN = auto()
+    BANNED_GUARDIAN = auto()
     GUARDIAN_IS_DEPENDENT = auto()
     HAS_DEPENDENTS = auto()
     DEPENDENT_NOT_MEMBER = auto()

@@ -33,9 +33,13 @@ def plan_sync(
     """Plan the sync of all rows of a file, by the rules of an import from the command line.
 
     `users` holds the accounts of the rows and all managed ones, by login name, and `linked` the
-    identities as in `plan_import`.
+    identities as in `plan_import`. Whom the file names again, a sync has not banned any more.
     """
-    plan = plan_import(rows, users, choices=choices, linked=linked, resources=resources)
+    unbanned = {
+        name: replace(user, banned_at=None) if user.id in banned_by_sync else user
+        for name, user in users.items()
+    }
+    plan = plan_import(rows, unbanned, choices=choices, linked=linked, resources=resources)
     if isinstance(plan, InvalidFile):
         return plan
     file_names = {*plan.login_names, *plan.guardian_names}

@@ -163,7 +163,8 @@ async def test_two_imports_at_once_create_a_child_once(
         async def never(*_: object) -> None:
             pass
 
-        monkeypatch.setattr(UserImportWriter, "_bump_version", never)
+        for guard in ("_bump_version", "_check_guardians"):
+            monkeypatch.setattr(UserImportWriter, guard, never)
     load, both = UserImportWriter.load_snapshot, asyncio.Barrier(2)
     waits = [True, True]
 

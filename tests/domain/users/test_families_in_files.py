@@ -208,6 +208,7 @@ def test_a_mother_who_teaches_is_linked_and_not_changed() -> None:
         ("Ben,,pam", (), "UNKNOWN_GUARDIAN"),
         ("Ben,,pam@x.org", (replace(PAM, erased_at=NOW),), "ERASED"),
         ("Ben,,pam@x.org", (replace(PAM, self_registered=True),), "SELF_REGISTERED_GUARDIAN"),
+        ("Ben,,pam@x.org", (replace(PAM, banned_at=NOW),), "BANNED_GUARDIAN"),
         ("Ben,,mia@x.org", (PAM, replace(MIA, login_name="mia@x.org")), "GUARDIAN_IS_DEPENDENT"),
         ("Ben,ben@x.org,ben@x.org", (), "GUARDIAN_IS_DEPENDENT"),
         ("Pam,pam@x.org,tom@x.org", (PAM, MIA), "HAS_DEPENDENTS"),
@@ -219,6 +220,13 @@ def test_a_guardian_who_cannot_be_one_is_a_problem_of_the_line(
 ) -> None:
     outcome = plan(f"name,email,guardian\nUla,ula@x.org,\n{text}\n", *users)
     assert (expected, (3,), "guardian") in codes(outcome)
+
+
+def test_a_guardian_who_was_banned_since_stays_one() -> None:
+    banned = replace(PAM, banned_at=NOW)
+    assert planned("name,guardian\nMia Münz,pam@x.org\n", banned, MIA).is_empty
+    moved = planned("name,guardian\nMia Münz,pam@x.org tom@x.org\n", banned, TOM, MIA)
+    assert moved.links_added == 1
 
 
 def test_a_line_can_make_its_guardian_a_dependent_no_more() -> None:
@@ -285,9 +293,15 @@ def test_guardians_whom_the_file_of_a_sync_names_are_not_gone() -> None:
     membership = sync(frozenset({MIA.id}), frozenset()).membership
     assert membership is not None
     assert (membership.named, membership.gone) == ((), ())
-    membership = sync(frozenset({MIA.id}), frozenset({PAM.id})).membership
+    # The sync lifts its own ban of a guardian, who then acts for another child, too.
+    banned = users[PAM.login_name] = replace(PAM, banned_at=NOW)
+    rows += rows_of("name,guardian\nBen Münz,pam@x.org\n")
+    again = sync(frozenset({MIA.id}), frozenset({PAM.id}))
+    assert again.links_added == 1
+    membership = again.membership
     assert membership is not None
-    assert (membership.named, membership.returned) == ((PAM,), (PAM,))
+    assert (membership.named, membership.returned) == ((banned,), (banned,))
+    users[PAM.login_name] = PAM
     # A child that the file no longer names is gone as all are, also without a login name.
     rows = rows_of("name,guardian\nBen Münz,pam@x.org\n")
     membership = sync(ids, frozenset()).membership

@@ -349,11 +349,18 @@ async def refuse_guardians(
 
 
 async def mark_checked(
-    database: Database, ids: Sequence[ObjectId], session: AsyncClientSession
-) -> None:
-    """Make concurrent transactions conflict that change these users, or give them dependents."""
+    database: Database,
+    ids: Sequence[ObjectId],
+    session: AsyncClientSession,
+    expected: Document | None = None,
+) -> int:
+    """Make concurrent transactions conflict that change these users, or give them dependents.
+
+    Return how many there are, and are as expected.
+    """
     touch = {"$set": {"guardianCheckedBy": ObjectId()}}
-    await database["users"].update_many({"_id": {"$in": ids}}, touch, session=session)
+    query: Document = {"_id": {"$in": ids}, **(expected or {})}
+    return (await database["users"].update_many(query, touch, session=session)).matched_count
 
 
 async def has_admin(database: Database) -> bool:

@@ -5,12 +5,17 @@
 Each import increments the version of this one document, so that two concurrent imports conflict and
 the second one plans again. MongoDB also reports a write conflict if its cache is full, without any
 other writer; see FAILED.
+
+After its writes, the transaction checks who acts for whom, as a single account may have got a
+guardian since the plan was made. Like who names a guardian, it writes to the guardians.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from enum import Enum, auto
+from itertools import chain
 
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
@@ -32,6 +37,7 @@ from slotlock.domain.user_files.identities import IdentityChange
 from slotlock.domain.user_files.leaders import LeaderChange
 from slotlock.domain.user_files.plan import ImportPlan, Membership, NewUser, UserUpdate
 from slotlock.domain.user_files.sync_plan import GONE_REASON
+from slotlock.domain.users.dependents import MAX_DEPENDENTS
 from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import chunked
@@ -49,7 +55,7 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.document_parts import leader_field, to_resource
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
-from slotlock.infrastructure.mongo.users.account_admin_writer import BAN_FIELDS
+from slotlock.infrastructure.mongo.users.account_admin_writer import BAN_FIELDS, mark_checked
 from slotlock.infrastructure.mongo.users.account_claims import FIELDS_UNSET_BY_CLAIM
 from slotlock.infrastructure.mongo.users.sessions import (
     end_sessions_of_all,
@@ -327,6 +333,40 @@ class UserImportWriter:
         await self._write_leaders(plan.leaders, ids, now, by, session)
         if plan.membership is not None:
             await self._write_membership(plan.membership, now, session)
+        await self._check_guardians(plan, snapshot, ids, session)
+
+    async def _check_guardians(
+        self,
+        plan: ImportPlan,
+        snapshot: UserSnapshot,
+        ids: Mapping[str, UserId],
+        session: AsyncClientSession,
+    ) -> None:
+        """Check that others left the new guardians as they were, and let nobody change them.
+
+        `ids` has the users of the snapshot and of the plan. Raises _ImportConflictError if one was
+        banned, or got a guardian or another dependent, or if a new dependent got a dependent.
+        """
+        known = snapshot.users_by_login_name
+        added = [ObjectId(ids[name]) for name in _added_guardians(plan, ids) if name in known]
+        for batch in chunked(added, IMPORT_BATCH_SIZE):
+            able: Document = {"guardians": None, "banned": None}
+            if await mark_checked(self._database, batch, session, able) < len(batch):
+                raise _ImportConflictError
+        changed = [each.before for each in plan.updated if each.guardians]
+        new_dependents = [ObjectId(user.id) for user in changed if not user.guardians]
+        dependents = dict[ObjectId, list[ObjectId]]()
+        for batch in chunked([*added, *new_dependents], IMPORT_BATCH_SIZE):
+            query: Document = {"guardians": {"$in": batch}}
+            async for each in self._users.find(query, {"guardians": 1}, session=session):
+                dependents[each["_id"]] = each["guardians"]
+        counts = Counter(chain.from_iterable(dependents.values()))
+        if (
+            not dependents.keys() <= {ObjectId(each) for each in ids.values()}
+            or any(counts[each] > MAX_DEPENDENTS for each in added)
+            or any(counts[each] for each in new_dependents)
+        ):
+            raise _ImportConflictError
 
     async def _write_leaders(
         self,
@@ -415,6 +455,18 @@ def _new_user_to_document(new_user: NewUser, ids: dict[str, UserId], now: dateti
     ids[new_user.login_name] = UserId(str(document["_id"]))
     guardians = guardians_field([ids[each] for each in new_user.guardians])
     return {**document, "groups": list(new_user.groups), **identities, **phone, **guardians}
+
+
+def _added_guardians(plan: ImportPlan, ids: Mapping[str, UserId]) -> set[str]:
+    """Return the login names of those who become the guardians of somebody."""
+    of_new = chain.from_iterable(each.guardians for each in plan.created)
+    of_known = (
+        name
+        for each in plan.updated
+        for name in each.guardians or ()
+        if ids[name] not in each.before.guardians
+    )
+    return {*of_new, *of_known}
 
 
 def _after(update: UserUpdate, ids: Mapping[str, UserId]) -> User:
