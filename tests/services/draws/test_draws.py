@@ -39,7 +39,6 @@ from slotlock.domain.draws.basis import (
     commitment_of,
     time_text,
 )
-from slotlock.domain.draws.closing import Wishes
 from slotlock.domain.draws.draw import (
     Draw,
     DrawActive,
@@ -53,6 +52,7 @@ from slotlock.domain.draws.draw import (
     with_root,
 )
 from slotlock.domain.draws.drawing import DrawnEntry, WishResult, draw_places
+from slotlock.domain.draws.wish_closing import Wishes
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
