@@ -230,7 +230,7 @@ function placesOf(slot, context, own) {
 function swapPart(slot, context) {
   const shown = barredState(slot, context);
   const { id, name } = slot.person;
-  return !has(slot) && shown.action && section(`of-${id}`, name, [
+  return !has(slot) && !isAble(slot) && shown.action && section(`of-${id}`, name, [
     h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown))),
   ]);
 }

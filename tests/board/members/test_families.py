@@ -174,6 +174,7 @@ async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(famil
     await page.get_by_role("group", name=first).get_by_role("button", name="Leave").click()
     await page.get_by_role("heading", name=f"{second}: 1st on the waiting list").wait_for()
     assert await family.waiting(course.slot_id) == [second]
+    await expect(page.get_by_role("button", name=re.compile("^Join"))).to_have_count(1)
     roster = await family.board.organizer.execute(ROSTER_IDS, id=course.slot_id)
     await family.board.organizer.cancel_booking(roster["nodes"][0]["id"])
     await page.get_by_role("heading", name=f"{second}: booked").wait_for()

@@ -89,6 +89,11 @@ def test_guardians_have_two_columns_in_the_languages_of_schools(header: str) -> 
         ("pam@x.org; tom@x.org", "Pam P.; Tom T.", ("Pam P.", "Tom T.")),
         ("pam@x.org, tom@x.org", "Münz, Pam", ("Münz, Pam", None)),
         ("pam@x.org tom@x.org pam@x.org", "", (None, None)),
+        ("pam@x.org, tom@x.org", "Pam P., Tom T.", ("Pam P.", "Tom T.")),
+        ("pam@x.org / tom@x.org", "P., Pam / T., Tom", ("P., Pam", "T., Tom")),
+        ("pam@x.org\uff0ctom@x.org", "王芳\uff0c李明", ("王芳", "李明")),
+        ("pam@x.org tom@x.org", "Pam P. und Tom T.", ("Pam P.", "Tom T.")),
+        ("pam@x.org tom@x.org", "Pam und Tom P.", ("Pam und Tom P.", None)),
     ],
 )
 def test_a_cell_may_have_two_guardians(
@@ -96,6 +101,11 @@ def test_a_cell_may_have_two_guardians(
 ) -> None:
     (row,) = rows_of(f'name;guardian;guardian_name\nMia;"{cell}";"{names}"\n')
     assert row.guardians == tuple(map(NamedGuardian, ("pam@x.org", "tom@x.org"), expected))
+
+
+def test_a_comma_is_a_part_of_the_name_of_one_guardian() -> None:
+    (mia,) = rows_of('name;guardian;guardian_name\nMia;pam@x.org;"Pam P., Tom T."\n')
+    assert mia.guardians == (NamedGuardian("pam@x.org", "Pam P., Tom T."),)
 
 
 def test_a_column_of_parents_has_their_names_if_another_has_the_addresses() -> None:
