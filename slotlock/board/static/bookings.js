@@ -152,7 +152,7 @@ async function decide(at, request) {
   if (claims || mode) return decided(at, request, result);
   if (!result.booking) return refuse(at, title, result);
   changed(at, { myBooking: result.booking }, result.booking);
-  say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }), at);
+  say(t(result.booking.status === "HELD" ? "said.held" : "said.confirmBooking", { title }), at);
 }
 
 /** Show what came of a request for several places, or for another person. @param {string} at @param {Request} request @param {any} result */
@@ -174,7 +174,7 @@ function decided(at, { title, claims = [], hold, mode }, result) {
   const names = [...new Set(claims.map(({ person }) => person.name))];
   const isOwn = claims.every(({ person }) => person.id === me?.id);
   if (!claims.length) say(t("series.booked", { count: bookings.length }), at);
-  else if (isOwn) say(t(hold ? "said.held" : "said.yours", { title }), at);
+  else if (isOwn) say(t(hold ? "said.held" : "said.confirmBooking", { title }), at);
   else say(t("whom.booked", { title, names: listOf(names) }), at);
 }
 

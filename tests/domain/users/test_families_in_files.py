@@ -267,14 +267,6 @@ def test_a_guardian_has_at_most_20_dependents() -> None:
     assert planned(moved, PAM, TOM, first, *children[1:]).links_removed == 1
 
 
-def test_separated_parents_share_nothing_but_the_child() -> None:
-    made = planned("name,guardian\nMia,pam@x.org tom@x.org\nBen,tom@x.org\n")
-    assert [each.guardians for each in made.created if each.guardians] == [
-        ("pam@x.org", "tom@x.org"),
-        ("tom@x.org",),
-    ]
-
-
 def test_the_addresses_of_a_file_may_be_those_of_parents() -> None:
     text = "Name;Vorname;E-Mail;Klasse\nMünz;Mia;pam@x.org;2b\nMünz;Ben;pam@x.org;1a\n"
     assert codes(parse_user_file(text.encode())) == [("SAME_USER", (3,), "email")]
