@@ -18,7 +18,7 @@ from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.selected_slot import ReadableSlot, SelectedSlot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
-from slotlock.graphql.check_in_codes import CALENDAR, booking_code
+from slotlock.graphql.check_in_codes import booking_code, calendar_path
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
@@ -234,14 +234,18 @@ class Booking(Node):
     @field(
         description="The address of an iCalendar file with the meetings of the booking, which a "
         "phone adds to its calendar: absolute if the server knows its public address, else a path "
-        "on this server. It works without signing in. Only the user sees it; null for others."
+        "on this server. It works without signing in, until the user is banned. Only the user sees "
+        "it, and each guardian another one, which ends with the relation; null for others."
     )
     def calendar_url(self, info: Info) -> str | None:
         booking, viewer = self._booking, self._viewer
         if viewer is None or not _is_own(booking.user_id, viewer):
             return None
-        code = booking_code(info.context.auth.tokens, booking.slot_id, booking.id, CALENDAR)
-        return info.context.to_url(f"/calendars/private/bookings/{code}.ics")
+        reader_id = viewer.actor_id or viewer.user_id
+        guardian_id = None if reader_id == booking.user_id else reader_id
+        tokens = info.context.auth.tokens
+        path = calendar_path(tokens, booking.slot_id, booking.id, guardian_id)
+        return info.context.to_url(path)
 
     @field(
         description="The user who has the place. In what a leader of the slot reads, they have "

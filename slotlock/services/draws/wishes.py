@@ -54,7 +54,8 @@ async def set_wishes(
 
     These are the caller's dependents, also together with the caller, and get places together or
     none. What they wished for before ends, and others with whom they wished stay: another guardian
-    may act for these. Of a team, that of the caller ends for all. No slots remove the wishes.
+    may act for these, and a former one not any more. Of a team, that of the caller ends for all.
+    No slots remove the wishes.
     """
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not draw.is_active:
@@ -70,8 +71,8 @@ async def set_wishes(
     users = await _members(services, caller, team_id) if team_id else senders
     if users is None:
         return InvalidInput((FieldProblem("teamId", ProblemCode.NOT_IN_TEAM.problem()),))
-    wishes = Wishes(tuple(users), tuple(slot_ids), _new_salt(), caller.user_id, now)
-    others_stay = bool(user_ids)
+    others_stay = of_family = bool(user_ids)
+    wishes = Wishes(tuple(users), tuple(slot_ids), _new_salt(), caller.user_id, now, of_family)
     if not slot_ids:
         await services.wishes.delete(draw.id, senders, others_stay=others_stay)
     elif not await services.wishes.save(draw, wishes, senders, others_stay=others_stay):

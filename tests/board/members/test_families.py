@@ -16,7 +16,7 @@ from tests.board.test_accessibility import violations
 from tests.support.board.pages import GUARDED, Board, Course, Student, asks_for, change_script
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import hours_from_now
-from tests.support.scenarios.families import create_child
+from tests.support.scenarios.families import create_child, set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -213,6 +213,26 @@ async def test_the_week_has_all_places_with_names_and_those_of_one_child(family:
     await expect(page.locator("section[data-key=children] li")).to_have_text(
         ["Ben · 4a", "Mia · 2b"]
     )
+
+
+async def test_the_week_of_a_former_guardian_has_nothing_of_the_child_and_all_of_the_others(
+    family: Family,
+) -> None:
+    course = await family.course()
+    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
+    other = await family.board.organizer.add_slot(
+        campaignId=course.campaign_id, title="Go", **times
+    )
+    for slot_id, child in ((course.slot_id, "Mia"), (other, "Ben")):
+        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    page = await family.open("#/week")
+    await page.get_by_role("heading", name="Next: Mia: Chess").wait_for()
+    await set_guardians(family.board.organizer, family.ids["Mia"], [])
+    await page.reload()
+    await page.get_by_role("heading", name="Next: Ben: Go").wait_for()
+    await expect(page.get_by_text("Mia")).to_have_count(0)
+    # What the page shows without a network has no code of the child either.
+    assert "Mia" not in str(await page.evaluate("JSON.stringify(localStorage)"))
 
 
 @pytest.mark.parametrize("is_stored", GUARDED)

@@ -29,7 +29,7 @@ from tests.support.scenarios.led_course import CREATE_LED, change_document
 SLOT = """slot { id meetingUrl cancelledForMe isLedByMe myBooking { id } myWaitlistEntry { id }
   myEligibility { mayBook refusal { code ... on AlreadyBooked { booking { id checkInCode } } } }
   series { slots { nodes { id myBooking { id } } } } }"""
-BOOKING = f"id status checkInCode calendarUrl onBehalf history {{ at }} {SLOT}"
+BOOKING = f"id status checkInCode onBehalf history {{ at }} {SLOT}"
 READS = {
     "myBookings": f"""($user: ID) {{
       myBookings(userId: $user) {{ totalCount nodes {{ {BOOKING} }} }} }}""",
@@ -353,10 +353,20 @@ async def test_the_result_of_a_booking_for_a_dependent_has_its_codes(family: Fam
     slot_id = await family.clients["organizer"].add_slot()
     booked = await mother.execute(BOOK_FOR, input={"slotId": slot_id, "userId": child_id})
     assert booked["booking"]["checkInCode"]
-    assert booked["booking"] == await child.execute(READ_BOOKING, id=booked["booking"]["id"])
+    booking_id, link = booked["booking"]["id"], booked["booking"].pop("calendarUrl")
+    own = await child.execute(READ_BOOKING, id=booking_id)
+    own_link = own.pop("calendarUrl")
+    assert booked["booking"] == own
+    # Each has a link of their own, whose code opens nothing under the other address.
+    folder, _, code = link.rpartition("/")
+    own_folder, _, own_code = own_link.rpartition("/")
+    addresses = (link, own_link, f"{own_folder}/{code}", f"{folder}/{own_code}")
+    found = [await child.http.get(child.url + each) for each in addresses]
+    assert [each.status_code for each in found] == [200, 200, 404, 404]
+    assert ["SUMMARY:Somebody: A slot" in each.text for each in found[:2]] == [True, False]
     # Once the mother is no guardian any more, that she made the booking shows her nothing of it.
     family.set_guardians("child", "father")
-    assert await mother.execute(READ_BOOKING, id=booked["booking"]["id"]) is None
+    assert await mother.execute(READ_BOOKING, id=booking_id) is None
 
 
 async def test_a_list_shows_the_places_of_a_family_in_each_slot(family: Family) -> None:

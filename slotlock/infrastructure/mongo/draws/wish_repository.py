@@ -1,6 +1,6 @@
 """Stores the ranked wishes of users and teams.
 
-    draw_wishes: {_id, draw, campaign, users: [user], slots: [slot], salt, by, at}
+    draw_wishes: {_id, draw, campaign, users: [user], slots: [slot], salt, by, at, family?: true}
 
 A unique index gives each user one document per draw, also as a member of a team.
 Pages ask by `campaign`, which is that of the draw, whether a user has wishes in any draw of it.
@@ -66,8 +66,8 @@ class WishRepository:
         """Replace the wishes of exactly these users, whose salt does not change.
 
         If there are none, what the senders had before ends, alone or with others. With
-        `others_stay`, the others have it without the senders. Return False, and change nothing, if
-        another member has wishes elsewhere.
+        `others_stay`, and in a family, the others have it without the senders. Return False, and
+        change nothing, if another member has wishes elsewhere.
         """
         self._required.require(UNIQUE_INDEX)
         document = _to_document(draw, wishes)
@@ -117,11 +117,11 @@ class WishRepository:
         others_stay: bool,
     ) -> None:
         query = _of_users(draw_id, user_ids)
-        if others_stay:
-            ended = query["users"]
-            # A unique index needs a user in each document.
-            has_others = {**query, "users": {**ended, "$elemMatch": {"$nin": ended["$in"]}}}
-            await self._wishes.update_many(has_others, {"$pull": {"users": ended}}, session=session)
+        ended = query["users"]
+        # A unique index needs a user in each document.
+        has_others = {**query, "users": {**ended, "$elemMatch": {"$nin": ended["$in"]}}}
+        stays = has_others if others_stay else {**has_others, "family": True}
+        await self._wishes.update_many(stays, {"$pull": {"users": ended}}, session=session)
         await self._wishes.delete_many(query, session=session)
 
     @limited
@@ -229,6 +229,7 @@ def _to_document(draw: Draw, wishes: Wishes) -> Document:
         "salt": wishes.salt,
         "by": ObjectId(wishes.by),
         "at": wishes.at,
+        **({"family": True} if wishes.of_family else {}),
     }
 
 
@@ -239,4 +240,5 @@ def _to_wishes(document: Document) -> Wishes:
         document["salt"],
         UserId(str(document["by"])),
         document["at"],
+        document.get("family", False),
     )
