@@ -93,7 +93,7 @@ function kindOf({ remaining, admission }) {
 function family(slot, context) {
   const all = everybody(slot);
   if (slot.status === "CANCELLED" || Date.parse(slot.endTime) < now()) {
-    const names = all.filter((each) => each.myBooking && each.person).map(({ person }) => person.name);
+    const names = all.filter((each) => each.person && (each.myBooking || each.cancelledForMe)).map(({ person }) => person.name);
     const { state, left } = shownState(all[0], context);
     return { state, left: () => [left(), names.length > 0 && h("p", null, icon("people"), " ", listOf(names))] };
   }
@@ -272,7 +272,7 @@ function said(slot, name, values) {
 const MOST_WATCHED = 4;
 /** So often a list is read again in which a child waits, and some more so that not all come at once. */
 const POLL_MS = 20_000;
-/** What the views do if something of a child changes. @type {Set<(isOff?: boolean) => void>} */
+/** What the views do if something of a child changes. @type {Set<() => void>} */
 const loads = new Set();
 /** @type {Array<() => void>} */
 let ends = [];
@@ -281,7 +281,7 @@ let watched = "";
 /** When a child who waits was drawn last. */
 let waitedAt = 0;
 
-/** Follow what the children have, until the returned function is called; what somebody else did is told. @param {(isOff?: boolean) => void} load */
+/** Follow what the children have, until the returned function is called; what somebody else did is told. @param {() => void} load */
 function watch(load) {
   loads.add(load);
   const ids = children().map(({ id }) => id);
@@ -336,8 +336,9 @@ async function read(name, variables, field) {
     const { id: series, ...others } = variables;
     const slots = await readAll("slotsOfFamily", { ...others, series, ...OF_FAMILY[name] }, field);
     if (name === "slotsOfCampaign" && slots && !variables.from) listed = slots;
-    const isOffFor = (/** @type {any} */ slot) => slot.cancelledForMe || slot.familyPlaces.some((/** @type {any} */ each) => each.myBooking);
-    return slots && slots.map((slot) => Object.assign(slot, placeIn(slot, me?.id), { cancelledForMe: slot.status === "CANCELLED" && isOffFor(slot) }));
+    return slots && slots.map((slot) => Object.assign(slot, placeIn(slot, me?.id), {
+      cancelledForMe: slot.familyPlaces.some((/** @type {any} */ each) => each.cancelledForMe),
+    }));
   }
   const lists = await Promise.all([undefined, ...children()].map(async (person) => {
     const all = await readAll(name, { ...variables, userId: person?.id }, field);

@@ -51,6 +51,8 @@ HAS_WISHES = "query($id: ID!) { campaign(id: $id) { hasMyWishes } }"
 WATCH_POSITIONS = """subscription($user: ID) {
   myWaitlistEntries(userId: $user) { position slot { myWaitlistEntry { id } } } }"""
 
+CANCELLED = """query($slot: ID!) { slot(id: $slot) {
+  familyPlaces { user { id } cancelled } } }"""
 FAMILY_PLACES = """query($slot: ID!) { slot(id: $slot) { familyPlaces {
   user { id name } booking { id checkInCode slot { id myBooking { id } } }
   waitlistEntry { id position } eligibility { mayBook refusal { code message } }
@@ -106,6 +108,7 @@ async def add_places(family: Family) -> dict[str, Any]:
         "booking": booked[0]["booking"]["id"],
         "ended": booked[1]["booking"]["id"],
         "entry": entry["entry"]["id"],
+        "called off": called_off,
     }
 
 
@@ -120,6 +123,9 @@ async def test_guardians_read_each_list_as_their_dependent_does(family: Family) 
     places, child_id = await add_places(family), family.user_ids["child"]
     ended = await family.clients["child"].execute("query" + READS["myEndedBookings"])
     assert ended["nodes"][0]["slot"]["cancelledForMe"] is True
+    off = await family.clients["mother"].execute(CANCELLED, slot=places["called off"])
+    shown = [each["user"]["id"] for each in off["familyPlaces"] if each["cancelled"]]
+    assert shown == [child_id]
     organizer = family.clients["organizer"]
     await organizer.execute(CLOSE, id=places["campaign"])
     await until_draw(organizer, places["campaign"], "root")
