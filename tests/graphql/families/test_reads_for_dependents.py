@@ -315,6 +315,14 @@ async def test_siblings_wish_together_or_one_by_one(family: Family) -> None:
         await wish("mother", [mia, ben], 0, 1)
         assert (await wish("father", [mia], *ranks))["__typename"] == "WishesSaved"
         assert await wishes() == {"mother": [me], "child": mias, "sibling": [ben]}
+    # So it is with what one of them does alone, also the guardian.
+    for users, kind in (([mia, ben], "child"), ([me, ben], "mother")):
+        for ranks in ((1,), ()):
+            await wish("mother", users, 0, 1)
+            assert (await wish(kind, None, *ranks))["__typename"] == "WishesSaved"
+            found = await wishes()
+            assert found[kind] == ([family.user_ids[kind]] if ranks else None)
+            assert found["sibling"] == [ben]
 
 
 async def family_places(family: Family, kind: str, slot_id: str) -> dict[str, Json]:
