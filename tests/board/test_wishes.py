@@ -153,7 +153,7 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
     assert "Check number" not in text
     await page.get_by_text("For those who check").click()
     await page.evaluate("dispatchEvent(new Event('offline'))")  # shows the page anew
-    await shown(page, "Your check number").wait_for()
+    await shown(page, "Check number of this list").wait_for()
     await shown(page, await student.fetch_user_id()).wait_for()
 
 

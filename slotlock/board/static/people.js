@@ -39,7 +39,7 @@ let askedAt = 0;
  *   family?: (slot: any, context: any) => any,
  *   places?: (slot: any, context: any, own: () => any) => any[],
  *   fits?: (slot: any, person: Person) => boolean,
- *   watch?: (load: (isOff?: boolean) => void) => Array<() => void>,
+ *   watch?: (load: () => void) => Array<() => void>,
  *   ofWeek?: <T>(week: T) => T,
  *   chips?: () => any,
  *   wishes?: (campaignId: string, userIds: string[]) => Partial<Wishers> | null,

@@ -33,8 +33,7 @@ from slotlock.domain.users.user import UserId
 class Wishes:
     """The ranked wishes of a user, or of the members of a team together.
 
-    The salt makes the pseudonyms of the users, and never changes. The wishes `of_family` are those
-    that a guardian entered: each user may leave them, and they stay for the others.
+    The salt makes the pseudonyms of the users, and never changes.
     """
 
     user_ids: tuple[UserId, ...]
@@ -42,7 +41,6 @@ class Wishes:
     salt: str
     by: UserId
     at: datetime
-    of_family: bool = False
 
 
 @value_object

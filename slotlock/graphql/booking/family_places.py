@@ -33,6 +33,14 @@ class FamilyPlace:
         return Slot(place.slot, place.reader).my_waitlist_entry if place.slot else None
 
     @field(
+        description="Whether the cancellation of the slot took a place from the user, or a "
+        "position on the waiting list."
+    )
+    async def cancelled(place: Parent[family_places.FamilyPlace], info: Info) -> bool:
+        slot = Slot(place.slot, place.reader) if place.slot else None
+        return slot is not None and await slot.is_cancelled_for_viewer(info)
+
+    @field(
         description="Whether the caller may book a place for the user now, and if not, why.",
         graphql_type=BookingEligibility,
     )

@@ -172,6 +172,8 @@ FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if fiel
     "checkInQr": {"title"},
     "cancelReason": {"cancellation"},
     "cancelledForMe": {"cancellation"},
+    # Of a place of a family.
+    "cancelled": {"cancellation"},
 }
 
 

@@ -399,6 +399,10 @@ class Slot(SlotFacts):
         "position on the waiting list."
     )
     async def cancelled_for_me(self, info: Info) -> bool:
+        return await self.is_cancelled_for_viewer(info)
+
+    async def is_cancelled_for_viewer(self, info: Info) -> bool:
+        """Return whether the cancellation ended a booking or waiting list entry of the viewer."""
         viewer, cancellation = self._viewer, self._slot.cancellation
         if viewer is None or cancellation is None:
             return False

@@ -51,6 +51,8 @@ HAS_WISHES = "query($id: ID!) { campaign(id: $id) { hasMyWishes } }"
 WATCH_POSITIONS = """subscription($user: ID) {
   myWaitlistEntries(userId: $user) { position slot { myWaitlistEntry { id } } } }"""
 
+CANCELLED = """query($slot: ID!) { slot(id: $slot) {
+  familyPlaces { user { id } cancelled } } }"""
 FAMILY_PLACES = """query($slot: ID!) { slot(id: $slot) { familyPlaces {
   user { id name } booking { id checkInCode slot { id myBooking { id } } }
   waitlistEntry { id position } eligibility { mayBook refusal { code message } }
@@ -106,6 +108,7 @@ async def add_places(family: Family) -> dict[str, Any]:
         "booking": booked[0]["booking"]["id"],
         "ended": booked[1]["booking"]["id"],
         "entry": entry["entry"]["id"],
+        "called off": called_off,
     }
 
 
@@ -121,6 +124,9 @@ async def test_guardians_read_each_list_as_their_dependent_does(family: Family) 
     family.set_guardians("child", "mother", "organizer")
     ended = await family.clients["child"].execute("query" + READS["myEndedBookings"])
     assert ended["nodes"][0]["slot"]["cancelledForMe"] is True
+    off = await family.clients["mother"].execute(CANCELLED, slot=places["called off"])
+    shown = [each["user"]["id"] for each in off["familyPlaces"] if each["cancelled"]]
+    assert shown == [child_id]
     organizer = family.clients["organizer"]
     await organizer.execute(CLOSE, id=places["campaign"])
     await until_draw(organizer, places["campaign"], "root")
@@ -298,6 +304,14 @@ async def test_siblings_wish_together_or_one_by_one(family: Family) -> None:
         await wish("mother", [mia, ben], 0, 1)
         assert (await wish("father", [mia], *ranks))["__typename"] == "WishesSaved"
         assert await wishes() == {"mother": [me], "child": mias, "sibling": [ben]}
+    # So it is with what one of them does alone, also the guardian.
+    for users, kind in (([mia, ben], "child"), ([me, ben], "mother")):
+        for ranks in ((1,), ()):
+            await wish("mother", users, 0, 1)
+            assert (await wish(kind, None, *ranks))["__typename"] == "WishesSaved"
+            found = await wishes()
+            assert found[kind] == ([family.user_ids[kind]] if ranks else None)
+            assert found["sibling"] == [ben]
 
 
 async def family_places(family: Family, kind: str, slot_id: str) -> dict[str, Json]:

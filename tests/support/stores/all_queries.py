@@ -585,7 +585,7 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
     delivery = Delivery(OutboxState.QUEUED, "451")
     assert await outbox.finish(entries, delivery, now) is OutboxState.QUEUED
     assert await outbox.retry(entry.id, now)
-    for chosen in (OutboxFilter(), OutboxFilter(user_id=ADA)):
+    for chosen in (OutboxFilter(), OutboxFilter(user_id=ADA), OutboxFilter(about_id=ADA)):
         assert await outbox.find_unsent(chosen, 10) == []
     assert await outbox.retry_all([entry.id], now) == 0
     assert await outbox.find_note("451") == "451"
@@ -597,6 +597,7 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
             OutboxFilter(),
             OutboxFilter(OutboxState.QUEUED, Channel.MAIL),
             OutboxFilter(user_id=ADA),
+            OutboxFilter(about_id=ADA),
             OutboxFilter(slot_id=slot_ids[0]),
             OutboxFilter(OutboxState.FAILED, kind="booked", since=now),
         ):

@@ -80,6 +80,7 @@ export function openWishes(part) {
 
   async function load() {
     if (!me) return undefined;
+    await null; // the last view is left after this one is opened
     await sending;
     const before = version;
     try {
@@ -277,7 +278,7 @@ export function openWishes(part) {
       notice("", "clock", h("strong", null, drawText(data.draw))),
       rules(),
       choice(),
-      note?.(data.myWishes, ranked, change),
+      note?.(data.myWishes, ranked, change) ?? (!(teamId || state) && data.myWishes?.userIds[1] && notice("wait", "people", t("wishes.split"))),
       section("ranked", [told("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
         ranked.length < count && h("p", null, t(count < ENOUGH ? "wishes.rankAll" : "wishes.rankEnough", { count })),
         ranked.length > 0 && h("ol", { class: "frame list" }, ranked.map(wish)),

@@ -161,10 +161,11 @@ export function booked(user, campaignId) {
   /** @param {any} mail */
   function mailRow(mail) {
     const at = mail.doneAt ?? mail.at;
+    const reader = mail.user?.id !== user.id && mail.user?.name; // a guardian
     return h(
       "li",
       { "data-key": mail.id },
-      about(t(`mail.kind.${mail.kind}`, {}, mail.kind), [mail.slot?.title, whenOf(at, deviceZone), mailNote(mail)]),
+      about(t(`mail.kind.${mail.kind}`, {}, mail.kind), [reader, mail.slot?.title, whenOf(at, deviceZone), mailNote(mail)]),
       h("span", { class: `tag ${STATE_TAGS[mail.state]}` }, t(`mail.state.${mail.state}`)),
     );
   }
