@@ -109,12 +109,10 @@ async def copy_wishes(services: Services, former: Draw, draw: Draw, by: UserId) 
     """Let a draw begin with the wishes that counted in another one, under new pseudonyms."""
     basis = await services.draws.load_basis(former)
     entries, now = await services.draws.find_entries(former), services.now()
-    stored = await services.wishes.find_all(former.id)
-    of_families = {frozenset(each.user_ids) for each in stored if each.of_family}
     lists = [
-        Wishes(users, each.wishes, _new_salt(), by, now, frozenset(users) in of_families)
+        Wishes(entries[each.leaf].user_ids, each.wishes, _new_salt(), by, now)
         for each in basis.entries
-        if (users := entries[each.leaf].user_ids)
+        if entries[each.leaf].user_ids
     ]
     await services.wishes.insert(draw, lists)
 
