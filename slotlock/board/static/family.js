@@ -290,7 +290,8 @@ function swaps({ campaign, title, myBooking: { id }, person }, context) {
   const row = (/** @type {any} */ each) => {
     const shown = shownState(each, { ...context, swapFrom: { id, title } });
     const name = h("p", null, h("a", { href: `#/slot/${each.id}` }, each.title), " · ", opening(Date.parse(each.startTime), each.timeZone));
-    return h("li", { class: "slot alone", "data-state": shown.state, "data-key": placeKey(each) }, name, footOf(shown));
+    const foot = footOf({ ...shown, left: () => [name, shown.left()] });
+    return h("li", { class: "slot alone", "data-state": shown.state, "data-key": placeKey(each) }, foot);
   };
   const all = (offered.slots ?? []).map((each) => ({ ...each, ...placeIn(each, person.id), familyPlaces: null, person }));
   const rows = all.filter((each) => canSwap(each, id));
