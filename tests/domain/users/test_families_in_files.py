@@ -335,6 +335,13 @@ def test_a_line_takes_a_resource_from_another_leader() -> None:
     assert planned("email;leads\ntom@x.org;Berg, Ben\n", TOM, resources=(BEN,)).is_empty
 
 
+def test_a_file_makes_nobody_a_leader_who_is_banned() -> None:
+    banned = replace(PAM, banned_at=NOW)
+    outcome = plan("email,leads\npam@x.org,Ms. Ada\n", banned, resources=(ADA, CHO))
+    assert codes(outcome) == [("USER_IS_BANNED", (2,), "leads")]
+    assert planned("email,leads\npam@x.org,cho\n", banned, resources=(ADA, CHO)).is_empty
+
+
 def test_a_resource_that_nobody_can_lead_is_a_problem_of_the_line() -> None:
     leads = ("Ms. Adda", "Nobody", "Hall", "Ms. Ada", "ms. ada")
     text = "\n".join(("email,leads", *(f"u{n}@x.org,{each}" for n, each in enumerate(leads))))
