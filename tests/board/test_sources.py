@@ -10,7 +10,7 @@ from graphql import GraphQLEnumType, validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
 from slotlock.api.board.documents import BOARD_DIR
-from slotlock.api.board.endpoint import ALONE, FOR_ORGANIZERS, START, board_files, is_module
+from slotlock.api.board.files import ALONE, FOR_ORGANIZERS, START, board_files, is_module
 from slotlock.api.board.modules import merged_modules
 from slotlock.domain.booking.booking import BookingAction, BookingLimit
 from slotlock.domain.notifications.outbox import UNDELIVERABLE
