@@ -54,6 +54,9 @@ def check_directory(directory: Path) -> Report:
     versions = read_versions(directory, report)
     requests = to_effects(operations, report)
     effects = [claim for each in requests for claim in claims_of(each)]
+    users = versions.users_by_booking
+    for effect in effects:  # somebody else may change the booking, such as a guardian
+        effect.user_id = users.get(effect.booking_id or "", effect.user_id)
     check_versions(versions, report)
     orders = {slot_id: SlotOrder(slot_id, each) for slot_id, each in versions.slots.items()}
     of_slots = _by_slot(effects, orders)

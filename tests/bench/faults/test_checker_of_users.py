@@ -199,3 +199,25 @@ def test_one_place_for_a_guardian_and_a_child_together_is_reported(scene: Scene)
     outcome: Json = {"__typename": "AllBooked", "bookings": bookings}
     scene.act(BOOK_ALL, ANN, outcome, claims=claims)
     assert "some claims only" in scene.kinds()
+
+
+@pytest.mark.parametrize(
+    ("user", "kinds"),
+    [(BEN, set()), (CLEO, {"unexplained refusal"})],
+    ids=["child", "somebody else"],
+)
+def test_a_guardian_who_moves_a_booking_is_refused_for_the_child(
+    scene: Scene, user: str, kinds: set[str]
+) -> None:
+    set_guardians(scene, ANN)
+    book_for_ben(scene, ANN)
+    scene.version(live(2, user), slot=OTHER_SLOT)
+    scene.act(
+        "book",
+        user,
+        {"__typename": "Booked", "booking": shown(2, OTHER_SLOT)},
+        slotId=f"slot_{OTHER_SLOT}",
+    )
+    given: Json = {"slotId": f"slot_{OTHER_SLOT}", "bookingId": shown(1)["id"]}
+    scene.act("move", ANN, {"__typename": "AlreadyBooked"}, **given)
+    assert scene.kinds() == kinds

@@ -51,7 +51,7 @@ HAS_WISHES = "query($id: ID!) { campaign(id: $id) { hasMyWishes } }"
 WATCH_POSITIONS = """subscription($user: ID) {
   myWaitlistEntries(userId: $user) { position slot { myWaitlistEntry { id } } } }"""
 
-PLACES = """id familyPlaces {
+PLACES = """id remaining familyPlaces {
   user { id name } booking { id checkInCode slot { id title myBooking { id } } }
   waitlistEntry { id position } eligibility { mayBook refusal { code message } } }"""
 FAMILY_PLACES = f"query($slot: ID!) {{ slot(id: $slot) {{ {PLACES} }} }}"
