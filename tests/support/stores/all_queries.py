@@ -162,7 +162,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
         assert (await repositories.ended_bookings.page_of_slot(slot_id, 1, None)).items
         await repositories.ended_bookings.page_of_slot(slot_id, 1, position)
         for selection in (NOTHING, EVERYTHING):
-            assert await slots.read(SlotReadRequest(slot_id, now, selection, ADA))
+            assert await slots.read(SlotReadRequest(slot_id, now, selection, (ADA,)))
         await slots.find_with_roster(slot_id)
         await repositories.waitlists.find_ids(slot_id)
     # The writer searches the live and the ended bookings for a plain one that was not written.
@@ -226,8 +226,8 @@ async def run_list_queries(slots: SlotRepository) -> None:
             SlotFilter(text="yog"),
             SlotFilter(text="übung 数学"),
         ]:
-            await slots.page(slot_filter, order, 10, None, now, NOTHING, ADA)
-            await slots.page(slot_filter, order, 10, after, now, EVERYTHING, ADA)
+            await slots.page(slot_filter, order, 10, None, now, NOTHING, (ADA,))
+            await slots.page(slot_filter, order, 10, after, now, EVERYTHING, (ADA,))
     await slots.count(SlotFilter(), now)
     for page in time_pages(now):
         await slots.count_of_user(ADA, page.wanted, now)
@@ -365,7 +365,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     bookable = UserFilter("ada", banned=False, group_patterns=("5a", "6*"))
     await repositories.users.page(bookable, 10, None)
     led_by_ada = SlotFilter(led_by=ADA, led_resources=("Room 6",), include_past=True)
-    await slots.page(led_by_ada, SlotOrder.START_ASC, 10, None, now, NOTHING, ADA)
+    await slots.page(led_by_ada, SlotOrder.START_ASC, 10, None, now, NOTHING, (ADA,))
     await repositories.resources.remove_leader(ADA)
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):

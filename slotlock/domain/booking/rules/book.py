@@ -99,12 +99,8 @@ def book(
     state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
 ) -> Decision[Booked | BookingRefusal]:
     """Book or hold a place, if the slot has one that this user may have."""
-    existing = state.booking_of(request.user_id)
-    # An earlier attempt may have written the booking although its reply was lost.
-    if existing and existing.id == request.booking_id:
-        return accept(Booked(state.id, existing))
-    if refusal := _refusal(state, users, request, existing, now):
-        return refuse(refusal)
+    if decision := book_unchanged(state, users, request, now):
+        return decision
     entry = _created_entry(state, users, request, now)
     groups = users.groups_for(state.slot, request.user_id)
     booking = Booking(
@@ -119,7 +115,19 @@ def book(
     # An organizer may book for a user who still waits.
     if state.waitlist and (waiting := state.waitlist_entry_of(request.user_id)):
         after = after.with_ended_waitlist_entry(waiting, now, request.requested_by)
-    return accept(Booked(state.id, booking), after)
+    return Decision(Booked(state.id, booking), True, (after,))
+
+
+def book_unchanged(
+    state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
+) -> Decision[Booked | BookingRefusal] | None:
+    """Return the decision of `book` if it changes nothing, else None."""
+    existing = state.booking_of(request.user_id)
+    # An earlier attempt may have written the booking although its reply was lost.
+    if existing and existing.id == request.booking_id:
+        return accept(Booked(state.id, existing))
+    refusal = _refusal(state, users, request, existing, now)
+    return refuse(refusal) if refusal else None
 
 
 def book_all(
@@ -203,8 +211,10 @@ def _refusal(
     has_rivals = state.waitlist_length and not request.is_drawn
     if state.is_booked or (has_rivals and promotable_count(state, users, now)):
         return SlotFull(slot.id)
-    if checks_user and (group_full := next(group_violations(state, users, request.user_id), None)):
-        return group_full[1]
+    if checks_user and slot.limits_groups:
+        group_full = next(group_violations(state, users, request.user_id), None)
+        if group_full:
+            return group_full[1]
     return hold_cooldown(state, request.user_id, now) if checks_limits and request.hold else None
 
 
