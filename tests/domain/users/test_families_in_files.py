@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from slotlock.domain.resources.resource import Resource, ResourceKind
+from slotlock.domain.resources.resource import Resource, ResourceKind, unknown_resource
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.user_files.choices import Choice, Choices
 from slotlock.domain.user_files.leaders import LeaderChange
@@ -373,3 +373,21 @@ def test_a_resource_that_nobody_can_lead_is_a_problem_of_the_line() -> None:
     ]
     assert isinstance(outcome, InvalidFile)
     assert dict(outcome.problems[0].values) == {"name": "Ms. Adda", "similar": "Ms. Ada"}
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("Herr Neu", None),
+        ("Herr Neuman", "Frau Neumann"),
+        ("Quast", "Herr Quast"),
+        ("Hr. Quast", "Herr Quast"),
+        ("Dr. Ida Berk", "Dr. Ida Berg"),
+        ("李老师", None),
+        ("欧阳方老师", "欧阳芳老师"),
+    ],
+)
+def test_the_nearest_name_is_near_in_more_than_the_title(name: str, nearest: str | None) -> None:
+    known = ("Herr Quast", "Herr Nolte", "Frau Neumann", "Dr. Ida Berg", "欧阳芳老师")
+    (problem,) = unknown_resource("leads", name, known).problems
+    assert problem.message.values.get("similar") == nearest
