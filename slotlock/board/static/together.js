@@ -93,12 +93,18 @@ async function giveBack(slotId, { id, person }) {
  * @param {string} slot for which they are chosen @param {Array<import("./people.js").Person>} people @param {any[]} [fixed]
  */
 function whomFields(slot, people, fixed) {
-  const set = (/** @type {string} */ at) => () => void (whom.toggled.delete(at) || whom.toggled.add(at));
+  /** @param {string} id @param {string} text */
+  const box = (id, text, at = placeOf(slot, id)) => checkbox(
+    "check",
+    text,
+    { "data-key": id, checked: isChosen(slot, id) },
+    () => void (whom.toggled.delete(at) || whom.toggled.add(at)),
+  );
   return h(
     "fieldset",
     { "data-key": "whom" },
     h("legend", null, h("strong", null, t("whom.forWhom"))),
-    people.map(({ id, name }) => checkbox("check", id === me?.id ? t("whom.me") : name, { "data-key": id, checked: isChosen(slot, id) }, set(placeOf(slot, id)))),
+    people.map(({ id, name }) => box(id, id === me?.id ? t("whom.me") : name)),
     fixed,
   );
 }
