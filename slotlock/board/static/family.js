@@ -71,14 +71,20 @@ function troubleOf(slot) {
   return failed && (slot.person || !failed.claims) ? reason(failed) : "";
 }
 
+/** Say why a child who has nothing here cannot have a place. @param {any} slot as one of the family has it */
+function whyNot({ id, person, myEligibility }) {
+  const refusal = myEligibility?.refusal;
+  return person && refusal && ![...PASSING, "NOT_ELIGIBLE"].includes(refusal.code) && reason({ ...refusal, claims: [{ slotId: id, person }] });
+}
+
 /** @param {any[]} all */
 function lines(all) {
   return all.flatMap((each) => {
     const [text, trouble] = [textOf(each), troubleOf(each)];
     const isGood = each.myBooking && text;
     return [
-      text && h("p", isGood ? { class: "good" } : null, icon(isGood ? "tick" : "people"), " ", text),
-      trouble && h("p", null, icon("warning"), " ", trouble),
+      text && h("p", isGood ? { class: "good" } : null, icon(isGood ? "tick" : "people"), text),
+      trouble && h("p", null, icon("warning"), trouble),
     ];
   });
 }
@@ -95,7 +101,7 @@ function family(slot, context) {
   if (slot.status === "CANCELLED" || Date.parse(slot.endTime) < now()) {
     const names = all.filter((each) => each.person && (each.myBooking || each.cancelledForMe)).map(({ person }) => person.name);
     const { state, left } = shownState(all[0], context);
-    return { state, left: () => [left(), names.length > 0 && h("p", null, icon("people"), " ", listOf(names))] };
+    return { state, left: () => [left(), names.length > 0 && h("p", null, icon("people"), listOf(names))] };
   }
   const shown = stateOf(slot, all, context);
   return { ...shown, left: () => [shown.left(), !context.isPage && lines(all)] };
@@ -114,7 +120,7 @@ function stateOf(slot, all, context) {
   if (isClosed && isSent) return decidingState(slot, { position: null, isLost: false });
   if (isClosed && mine.length) return yoursState(slot, mine);
   if (isClosed) return barredState(nearest(all), context);
-  return ableState(slot, able, context);
+  return ableState(slot, all, able, context);
 }
 
 /**
@@ -132,7 +138,7 @@ function barredState(slot, context) {
   const other = isClash ? otherBooking && { id: otherBooking.id, title: otherBooking.slot.title }
     : own.length === 1 ? { id: placeIn(own[0], person.id).myBooking.id, title: own[0].title } : null;
   const shown = swappedState(isClash ? "clash" : "closed", slot, () => why, other);
-  const left = () => [shown.moment && h("p", null, icon("people"), " ", person.name), shown.left()];
+  const left = () => [shown.moment && h("p", null, icon("people"), person.name), shown.left()];
   return { ...shown, left, moment: [shown.moment, other?.id].join() };
 }
 
@@ -153,9 +159,9 @@ function yoursState(slot, mine) {
 
 /**
  * Offer a place, or the waiting list: to one at once, or to several.
- * @param {any} slot @param {any[]} able @param {import("./slotstate.js").Context} context
+ * @param {any} slot @param {any[]} all @param {any[]} able @param {import("./slotstate.js").Context} context
  */
-function ableState(slot, able, context) {
+function ableState(slot, all, able, context) {
   const kind = kindOf(slot);
   const isFull = kind === "join";
   const shown = isFull ? fullState(slot, null) : openState(slot, context);
@@ -163,12 +169,14 @@ function ableState(slot, able, context) {
   if (whom.several && !isFull && !context.isPage) return shown;
   const [one, ...more] = able;
   const isForAll = more.length > 0 || teammates().length > 0;
-  const look = isFull || context.isAside || context.isOld ? "second" : "";
+  const barred = isForAll ? [] : all.filter((each) => !has(each) && !(context.isPage && barredState(each, context).action)).map(whyNot).filter(Boolean);
+  const look = isFull || context.isAside || context.isOld || barred.length && !one.person ? "second" : "";
+  const left = () => [shown.left(), barred.map((why) => h("p", null, icon("lock"), why))];
   const label = one.person ? t(`whom.${kind}One`, one.person) : t(kind === "book" ? "whom.bookMe" : `action.${kind}`);
   const action = () => (isForAll
     ? button(look, [t(FOR_SEVERAL[kind]), whose(slot.title)], () => chooseFor(slot), { "aria-expanded": String(whom.openAt === slot.id) })
     : button(look, [label, whose(slot.title)], () => act(slot, able)));
-  return { ...shown, isForAll, action: isForAll && context.isPage ? undefined : action };
+  return { ...shown, left, isForAll, action: isForAll && context.isPage ? undefined : action };
 }
 
 /** Book for these, or let them wait. @param {any} slot @param {any[]} chosen the slot as each of them has it */
@@ -190,9 +198,8 @@ function choice(slot, all) {
   const kind = kindOf(slot);
   const able = all.filter(isAble);
   const mates = kind === "join" ? [] : teammates().filter((each) => isFree(slot, each));
-  const fixed = all.filter((each) => !able.includes(each) && (textOf(each) || each.person)).map((each) => {
-    const { refusal } = each.myEligibility ?? {};
-    const text = textOf(each) || (refusal?.code !== "NOT_ELIGIBLE" && reason({ ...refusal, claims: [{ slotId: slot.id, person: each.person }] }));
+  const fixed = all.filter((each) => !able.includes(each)).map((each) => {
+    const text = textOf(each) || whyNot(each);
     return text && checkbox("check", text, { "data-key": `fixed ${personOf(each).id}`, checked: has(each), disabled: true }, () => {});
   });
   return choiceAmong(slot, [...able.map(personOf), ...mates], kind, fixed, (chosen) => {

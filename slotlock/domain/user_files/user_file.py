@@ -5,6 +5,7 @@ The columns are those of `columns.py`.
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from itertools import zip_longest
 
@@ -114,10 +115,14 @@ class UserRow:
 
 @value_object
 class UserFile:
-    """The users in a file, and the headers of the columns that the import does not know."""
+    """The users in a file, and the headers of the columns that the import does not know.
+
+    `headers` is what the file calls the columns, for problems that are found later.
+    """
 
     rows: tuple[UserRow, ...]
     ignored_columns: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def login_names(self) -> list[str]:
@@ -163,7 +168,7 @@ def parse_user_file(body: bytes, *, addresses_of_guardians: bool = False) -> Use
             problems.add(line, None, message, code, maximum=MAX_IMPORTED_USERS)
             break
         parser.parse(line, cells)
-    file = UserFile(tuple(parser.rows), table.ignored_columns)
+    file = UserFile(tuple(parser.rows), table.ignored_columns, problems.headers)
     return problems.to_invalid_file() if problems.count else file
 
 

@@ -164,6 +164,21 @@ async def test_a_file_with_invalid_lines_gets_each_problem_once_and_imports_noth
     assert await import_users(organizer, valid) == counts(1, 0, 0)
 
 
+async def test_problems_that_only_the_accounts_show_name_the_header_of_the_file(
+    organizer: BookingClient, email_domain: str
+) -> None:
+    header = "E-Mail-Adresse,leitet,E-Mail Mutter,E-Mail Vater,Subject"
+    text = f"{header}\nada@{email_domain},Nobody,nobody,,\n"
+    response = await post_user_file(organizer, text.encode(), "?dryRun=true")
+    assert {each["column"]: each["header"] for each in response.json()["problems"]} == {
+        "guardian": "E-Mail Mutter, E-Mail Vater",
+        "leads": "leitet",
+    }
+    text = f"{header}\nada@{email_domain},,,,none\n"
+    response = await post_user_file(organizer, text.encode(), "?dryRun=true")
+    assert [each["header"] for each in response.json()["problems"]] == ["Subject"]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"\xff\xfe\x00", "email\nren\u00e9".encode("latin-1"), b"\0" * 5_000, b'"' * 5_001,

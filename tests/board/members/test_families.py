@@ -27,6 +27,14 @@ ROSTER = """query($id: ID!) {
   slotRoster(slotId: $id, first: 50) { nodes { status madeAs user { id } } }
 }"""
 ROSTER_IDS = "query($id: ID!) { slotRoster(slotId: $id, first: 50) { nodes { id } } }"
+# Where the lines of the texts beside icons begin.
+LEFTS = """[...document.querySelectorAll(".left p > .icon")]
+  .map((icon) => {
+    const range = document.createRange();
+    range.setStartAfter(icon);
+    range.setEndAfter(icon.parentElement.lastChild);
+    return [...new Set([...range.getClientRects()].map((each) => Math.round(each.left)))];
+  })"""
 WAITING = "query($id: ID!) { slotWaitlist(slotId: $id) { nodes { user { id } } } }"
 
 
@@ -156,6 +164,37 @@ async def test_a_choice_says_which_child_cannot_be_chosen_and_why(board: Board) 
     await page.get_by_role("button", name=BOTH).click()
     await expect(course.row(page)).to_contain_text("Mia: booked")
     assert set(await family.places(course.slot_id)) == {"Mia", "Ben"}
+
+
+async def test_a_parent_who_could_come_too_sees_why_the_child_cannot(board: Board) -> None:
+    name = "Maximiliane Charlotte Freifrau von und zu Münz"
+    family = await create_family(board, name)
+    course = await board.course()
+    other = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
+    await family.eva.book_all({"slotId": other, "userId": family.ids[name]})
+    page = await family.open(course.address)
+    why = f"{name}: has another course at this time."
+    await course.row(page).get_by_text(why).wait_for()
+    button = page.get_by_role("button", name="Book for me: Chess")
+    await expect(button).to_have_class(re.compile("second"))
+    assert [len(each) for each in await page.evaluate(LEFTS)] == [1, 1]  # also of several lines
+    assert await fits_the_phone(page)
+    await page.goto(f"/board#/slot/{course.slot_id}")
+    await button.wait_for()
+    await expect(page.get_by_text(why)).to_have_count(1)  # where it can be swapped
+
+
+async def test_who_is_unticked_in_a_row_is_still_ticked_in_others(family: Family) -> None:
+    course = await family.course()
+    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
+    await family.board.organizer.add_slot(campaignId=course.campaign_id, title="Go", **times)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await page.get_by_label("Ben").uncheck()
+    await page.get_by_role("button", name="Book for …: Go").click()
+    await expect(page.get_by_label("Ben")).to_be_checked()
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await expect(page.get_by_label("Ben")).not_to_be_checked()
 
 
 async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(family: Family) -> None:

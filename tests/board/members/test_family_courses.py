@@ -63,7 +63,7 @@ async def test_the_one_course_of_a_child_is_swapped_in_the_list(board: Board) ->
     await family.eva.book_all({"slotId": go, "userId": family.ids["Mia"]})
     page = await family.open(course.address)
     row = course.row(page)
-    await row.get_by_text("Mia: already has all places.").wait_for()
+    await row.get_by_text("Mia: has as many places as allowed.").wait_for()
     await row.get_by_role("button", name="Swap: Go for Chess").click()
     await expect(row).to_contain_text("Mia")
     await expect(row).to_contain_text("Swap Go for Chess?")
