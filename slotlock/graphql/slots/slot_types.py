@@ -157,7 +157,7 @@ class Booking(Node):
 
     @property_field(
         description="As what somebody made the booking for its user; null if it was the user, a "
-        f"teammate or an organizer. {LED_SEE_IT}; null for others."
+        f"teammate or the waiting list. {LED_SEE_IT}; null for others."
     )
     def made_as(self) -> MadeAs | None:
         return self._booking.made_as if self._shows_attendance else None

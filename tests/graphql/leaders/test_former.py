@@ -1,4 +1,4 @@
-"""What ends with a lead or a guardianship, also for those who have something of it from before.
+"""What ends with a lead, a guardianship or a role, also of what somebody has of it from before.
 
 A right that is still there is the control of each answer: the same attempts, in the same scene.
 """
@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
+from bson import ObjectId
+from pymongo import MongoClient
 from websockets.exceptions import ConnectionClosed
 
 from slotlock.domain.users.user import Role
@@ -28,6 +30,7 @@ from tests.support.clients.exports import create_export_link
 from tests.support.clients.series import BOOK_SERIES, create_series
 from tests.support.queue.documents import REQUEST_BOOKING
 from tests.support.scenarios.families import create_family
+from tests.support.scenarios.led_course import led_course
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 # Each row is what somebody tries with what they got before, and the answer: after another one leads
@@ -76,6 +79,17 @@ confirm what they hold     BOOKING_NOT_FOUND  BookingConfirmed   UNAUTHENTICATED
 move what they booked      BOOKING_NOT_FOUND  SLOT_NOT_FOUND     UNAUTHENTICATED   BOOKING_NOT_FOUND
 cancel what they booked    BOOKING_NOT_FOUND  BookingCancelled   UNAUTHENTICATED   BOOKING_NOT_FOUND
 """
+# Of what they booked as organizer for somebody, and what another organizer may. The last column is
+# the control: bookings that do not say as what they were made.
+ORGANIZERS = """
+                           member             leads              organizer         unmarked
+the booking                null               null               all               all
+extend what they hold      BOOKING_NOT_FOUND  BOOKING_NOT_FOUND  HoldExtended      NOT_HELD
+confirm what they hold     BOOKING_NOT_FOUND  BOOKING_NOT_FOUND  BookingConfirmed  BookingConfirmed
+move what they moved       BOOKING_NOT_FOUND  BOOKING_NOT_FOUND  SLOT_NOT_FOUND    SLOT_NOT_FOUND
+cancel what they booked    BOOKING_NOT_FOUND  BOOKING_NOT_FOUND  BookingCancelled  BookingCancelled
+the booking that ended     null               null               all               all
+"""
 SHOWN = "checkInCode calendarUrl history { at } madeBy { id } user { email }"
 BOOK = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
   __typename ... on Refusal {{ code }} ... on Booked {{ booking {{ id {SHOWN} }} }} }} }}"""
@@ -96,6 +110,9 @@ WATCH = """subscription($slot: ID!) { slotAvailability(slotIds: [$slot]) {
   capacity slot { isLedByMe familyPlaces { user { id } } } } }"""
 CREATE_FEED = "mutation { createCalendarFeed { url } }"
 BAN = "mutation($id: ID!) { banUser(userId: $id) { __typename } }"
+SET_ROLE = (
+    "mutation($id: ID!, $role: Role!) { setUserRole(userId: $id, role: $role) { __typename } }"
+)
 ERASE = "mutation($id: ID!) { eraseUser(userId: $id) { __typename } }"
 NEVER = "slot_" + "0" * 24
 Answers = dict[str, str]
@@ -326,6 +343,57 @@ async def test_former_guardians_have_what_the_table_says(
     banned = await as_mother(organizer.execute(BAN, id=family.user_ids["mother"]))
     erased = await as_father(admin.execute(ERASE, id=child_id))
     assert side_by_side(removed, acts, banned, erased) == rows_of(GUARDIANS)
+
+
+async def test_former_organizers_have_what_the_table_says(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    course = await led_course(app, http)
+    me, organizer = course.clients["leader"], course.clients["organizer"]
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        admin = BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
+
+    async def set_role(role: Role) -> None:
+        changed = await admin.execute(SET_ROLE, id=course.user_ids["leader"], role=role.name)
+        assert changed["__typename"] == "User"
+
+    slots = []
+    for hours in (30, 40, 50, 60):
+        times = {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
+        fields = {"resource": course.resource, "capacity": 5, "holdMinutes": 5, **times}
+        slots.append(await organizer.add_slot(**fields))
+    made, held, left, goal = slots
+    pupil = {"userId": course.user_ids["member"]}
+    await set_role(Role.ORGANIZER)
+    booked, gone = [(await me.book_slot(each, **pupil))["booking"]["id"] for each in (made, left)]
+    hold = (await me.hold(held, **pupil))["id"]
+    moved = (await me.move(gone, goal))["booking"]["id"]
+
+    async def attempts(client: BookingClient) -> Answers:
+        never = {"bookingId": moved, "slotId": NEVER}
+        return {
+            "the booking": await answer(client, NODE, id=booked),
+            "extend what they hold": await answer(client, EXTEND_HOLD, booking=hold),
+            "confirm what they hold": await answer(client, CONFIRM_BOOKING, booking=hold),
+            "move what they moved": await answer(client, MOVE_BOOKING, input=never),
+            "cancel what they booked": await answer(client, CANCEL_WITH_OPTIONS, booking=booked),
+            "the booking that ended": await answer(client, NODE, id=gone),
+        }
+
+    await set_role(Role.MEMBER)
+    await course.set_leader("other")
+    as_member = await attempts(me)
+    await course.set_leader("leader")
+    leads = await attempts(me)
+    by_other = await attempts(organizer)
+    await course.set_leader("other")
+    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
+        database, ids = mongo.get_default_database(), [ObjectId(each[-24:]) for each in slots]
+        unmarked = {"$unset": {"bookings.$[].madeAs": 0}}
+        database["slots"].update_many({"_id": {"$in": ids}}, unmarked)
+        database["ended_bookings"].update_many({"slot": {"$in": ids}}, {"$unset": {"madeAs": 0}})
+    columns = as_member, leads, by_other, await attempts(me)
+    assert side_by_side(*columns) == rows_of(ORGANIZERS)
 
 
 async def test_a_former_guardian_ends_the_own_wishes_and_not_those_of_the_child(

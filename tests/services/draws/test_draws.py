@@ -347,6 +347,8 @@ def test_a_draw_goes_from_wishes_to_bookings_and_a_record_that_everybody_can_ver
     places = scene.drawn_places()
     assert len(places) == 6
     assert {(slot_id, user_id) for slot_id, user_id, _ in scene.booked()} == places
+    by_hand = {"bookings": {"$elemMatch": {"madeAs": {"$ne": "draw"}}}}
+    assert scene.pair.database["slots"].count_documents(by_hand) == 0
     assert scene.own_result().leaf in {entry["leaf"] for entry in record["entries"]}
 
 
@@ -1351,7 +1353,7 @@ def test_nothing_that_changes_after_the_closing_takes_a_drawn_place(
             publication,
             "book",
             lambda state, users, request, now: book(
-                state, users, replace(request, is_drawn=False), now
+                state, users, replace(request, made_as=None), now
             ),
         )
     assert isinstance(scene.draw(), Draw)

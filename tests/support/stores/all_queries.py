@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_campaign_deletion
-from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.booking import BookingId, MadeAs, SlotId, WaitlistEntry
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.booking.rules.booking_changes import cancel
@@ -328,7 +328,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
         changes = WriteSet((), new_slots=added, preconditions=preconditions)
         assert check_written(await writer.commit(changes))
     found, users = await load_for_update(slots, added[0].id)
-    request = BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True)
+    request = BookingRequest(ADA, new_booking_id(), CLEO, made_as=MadeAs.ORGANIZER)
     after, _ = decide(book, found, request, now, users=users)
     update = SlotWrite(found, as_written(found, after, now, users))
     assert check_written(await writer.commit(WriteSet((update,), users)))
