@@ -10,6 +10,7 @@ from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.slots.slot_outcomes import SlotSaved
+from slotlock.services.free_place_hints import FreePlaceHints
 from slotlock.services.slots import editing, viewer_queries
 from tests.support.domain.builders import build_draft
 from tests.support.domain.step_sequences import as_reloaded
@@ -48,6 +49,9 @@ class ModelChecker:
 
     def __init__(self, pair: ServicePair, counts: Counter[str] | None = None) -> None:
         pair.reset()
+        for services in pair.services:
+            # Holds expire as soon as time jumps, and a hint lasts for a second of the machine.
+            services.free_place_hints = FreePlaceHints(lambda: 1000 * pair.clock.now.timestamp())
         self.pair, self.model = pair, Oracle()
         self.coverage: Counter[str] = Counter() if counts is None else counts
         self.ids_by_token: dict[str, str] = {}

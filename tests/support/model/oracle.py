@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from slotlock.domain.booking.booking import (
@@ -145,12 +146,7 @@ class Oracle:
         """Return the command, or why there is none: None if the booking to move is not found."""
         slot_id, user_id, token = SlotId(operation.slot_id), caller.user_id, operation.token
         change = BookingChangeRequest(slot_id, BookingId(operation.booking), caller)
-
-        def request(for_user: str, number: str = "") -> BookingRequest:
-            booking_id = BookingId(token + number)
-            new = BookingRequest(UserId(for_user), booking_id, user_id, operation.hold)
-            return new.made_by(caller)
-
+        request = partial(self._request, operation, caller)
         match operation.kind:
             case "book":
                 refusal = self._not_permitted(operation, operation.user_id)
@@ -181,6 +177,15 @@ class Oracle:
                 return BookingChangeCommand(
                     change, lambda slot, users, at: rule(slot, users, change, at)
                 )
+
+    def _request(
+        self, operation: PlannedOperation, caller: Caller, user: str, number: str = ""
+    ) -> BookingRequest:
+        new_id = BookingId(operation.token + number)
+        if any(state.booking_by_id(new_id) for state in self.slots.values()):
+            new_id = BookingId(f"{new_id} again")  # the same operation is another request
+        request = BookingRequest(UserId(user), new_id, caller.user_id, operation.hold)
+        return request.made_by(caller)
 
     def _not_permitted(self, operation: PlannedOperation, user: str) -> NotTeammate | None:
         caller_id, user_id = UserId(operation.caller_id), UserId(user)
