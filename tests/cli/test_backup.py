@@ -27,16 +27,14 @@ from slotlock.infrastructure.mongo.backup.archive import (
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, write_backup
 from slotlock.infrastructure.mongo.client import app_name, open_database
 from slotlock.infrastructure.mongo.repositories import INDEXES
+from slotlock.infrastructure.mongo.slots.slot_documents import to_slot_state
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
 from tests.support.apps.processes import app_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
 from tests.support.clients.client import Json
-from tests.support.model.stored_state import (
-    assert_one_per_choice_group,
-    assert_valid_slot,
-    recorded_booking_ids,
-)
+from tests.support.domain.invariants import assert_one_per_choice_group, assert_valid_slot
+from tests.support.model.stored_state import recorded_booking_ids
 from tests.support.polling import eventually
 
 DATABASE = "backups"
@@ -97,10 +95,10 @@ async def book_and_move(deployment: Deployment, app: Any, number: int, slots: li
 def assert_consistent(documents: dict[str, list[Json]]) -> None:
     """Assert what holds in every state: places, histories, both ends of each move, and records."""
     slots, ended = documents["slots"], documents["ended_bookings"]
-    now = datetime.now(UTC)
-    for slot in slots:
-        assert_valid_slot(slot, now)
-    assert_one_per_choice_group(slots, now)
+    states = [to_slot_state(slot) for slot in slots]
+    for state in states:
+        assert_valid_slot(state)
+    assert_one_per_choice_group(states, datetime.now(UTC))
     live_ids = {booking["id"] for slot in slots for booking in slot["bookings"]}
     ended_ids = {booking["_id"] for booking in ended}
     assert not live_ids & ended_ids, "a booking is both live and ended"

@@ -24,6 +24,7 @@ from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeetin
 from slotlock.domain.slots.slot_outcomes import SlotSaved
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots import write_set
+from slotlock.infrastructure.mongo.slots.slot_documents import to_slot_state
 from slotlock.services.booking import book, waitlist
 from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
@@ -33,9 +34,10 @@ from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.clients.client import Json
 from tests.support.domain.builders import build_draft
+from tests.support.domain.invariants import assert_valid_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
-from tests.support.model.stored_state import assert_valid_slot, booking_history
+from tests.support.model.stored_state import booking_history
 
 Operation = Coroutine[Any, Any, Any]
 
@@ -200,7 +202,7 @@ class Rush:
 def assert_limits_of(slot: Json, now: datetime) -> None:
     """Assert capacity, group limits, eligibility and opening times of a slot."""
     terms = slot["campaign"]
-    assert_valid_slot({**slot, "waitlist": []}, now)
+    assert_valid_slot(to_slot_state({**slot, "waitlist": []}))
     users = [one["user"] for one in (*slot["bookings"], *slot["waitlist"])]
     assert len(set(users)) == len(users), f"twice: {slot}"
     counts = Counter(group for one in slot["bookings"] for group in one.get("groups", ()))

@@ -1,4 +1,4 @@
-"""Random operations on two sets of services, compared with a simple model after each step.
+"""Random operations on two sets of services, compared with the rules alone after each step.
 
 Hypothesis chooses the users, organizers, times and failures. The real services run on real servers.
 TEST_STATEFUL_EXAMPLES sets the number of examples, _STEPS their length and _SEED the random
@@ -63,6 +63,7 @@ slot_shapes = st.builds(
     waitlist_capacity=st.integers(1, 3),
     offer_minutes=st.sampled_from([None, 10, 90]),
     choice_group=st.sampled_from([None, "one of these"]),
+    cooldown_minutes=st.sampled_from([0, 0, 10]),
 )
 
 
@@ -194,11 +195,10 @@ class ServiceMachine(RuleBasedStateMachine):
     @rule(index=small_integers, early_ms=st.sampled_from([0, 1]))
     def advance_to_deadline(self, index: int, early_ms: int) -> None:
         """Advance to a deadline, or to one millisecond before it."""
-        slots = self.checker.model.slots.values()
-        deadlines = [
-            booking.held_until for slot in slots for booking in slot.bookings if booking.held_until
-        ]
-        deadlines += [slot.start for slot in slots] + [slot.start - slot.cutoff for slot in slots]
+        states = self.checker.model.slots.values()
+        ends = [booking.held_until for state in states for booking in state.bookings]
+        deadlines = [held_until for held_until in ends if held_until]
+        deadlines += [at for each in states for at in (each.slot.start, each.slot.cancel_cutoff)]
         now = self.checker.now
         if future := sorted(deadline for deadline in deadlines if deadline > now):
             target = pick(future[:3], index) - timedelta(milliseconds=early_ms)

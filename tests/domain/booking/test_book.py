@@ -21,12 +21,13 @@ from slotlock.domain.booking.rules.book import SlotClaim, book
 from slotlock.domain.booking.slot import MAX_HOLD_MINUTES, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import SlotAdmission
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import Role, UserId
 from tests.support.domain.builders import (
     NOW,
     book_place,
     book_users,
     booking_request,
+    build_caller,
     build_slot,
     in_choice_group,
     users_with_bookings,
@@ -77,6 +78,12 @@ def test_organizers_book_for_others_after_the_start_and_the_history_names_it() -
     _, booking = book_place(tomorrow, request, tomorrow.slot.start)
     assert booking.made_by == UserId("eve")
     assert booking.history[0].overridden_limits == (BookingLimit.SLOT_STARTED,)
+
+
+def test_organizers_book_for_themselves_by_the_rules_of_members() -> None:
+    own, eve = booking_request("eve"), build_caller("eve", Role.ORGANIZER)
+    assert own.made_by(eve) == own
+    assert booking_request("ada").made_by(eve).as_organizer
 
 
 def test_before_the_start_an_organizer_overrides_no_limit() -> None:

@@ -150,6 +150,9 @@ def test_what_an_organizer_forced_neither_rules_out_a_hold_nor_is_ruled_out(
     _, extended = decide(extend, full, change_request(hold), minutes_from_now(3), users=users)
     expected = (BookingConfirmed, HoldExtended) if forced else (LimitReached, HoldLimitReached)
     assert (type(confirmed), type(extended)) == expected
+    by_eve = change_request(hold, "eve", Role.ORGANIZER)
+    after, _ = decide(confirm, full, by_eve, NOW, users=users)
+    assert after.bookings[0].history[-1].overridden_limits == (BookingLimit.ONE_OF_CHOICE,)
 
 
 def overriding(booking: Booking) -> Booking:

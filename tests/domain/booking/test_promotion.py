@@ -15,6 +15,7 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.rules.promotion import promote_waitlists
 from slotlock.domain.booking.rules.waitlist import end_waitlists
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -154,6 +155,14 @@ def test_a_waiting_user_with_another_booking_of_the_choice_group_leaves_the_wait
     assert (left.entry.user_id, left.at, left.by) == ("ben", NOW, None)
 
 
+def test_a_user_who_waits_in_two_slots_of_a_choice_group_is_promoted_in_one() -> None:
+    slots = (in_choice_group(build_slot(id=SlotId(name))) for name in ("here", "there"))
+    waiting = {each.id: with_waitlist(each, "ben") for each in slots}
+    loaded = LoadedState(waiting, contexts(user_in_groups("ben")))
+    after = promote_waitlists(loaded, NOW).slots.values()
+    assert [(each.booked_count, each.waitlist_length) for each in after] == [(1, 0), (0, 0)]
+
+
 def test_expiring_and_promoting_twice_changes_nothing_more() -> None:
     full, _ = held(2)
     once = expire_and_promote(with_waitlist(full, "ben", "cleo"), LATER)
@@ -197,7 +206,9 @@ def test_a_waiting_list_is_due_when_its_slot_starts() -> None:
     full, _ = book_users(build_slot(), "ada")
     waiting = with_waitlist(full, "ben", "cleo")
     assert due(waiting, NOW) == waiting.slot.start
-    ended = end_waitlists(LoadedState({waiting.id: waiting}), waiting.slot.start).slots[waiting.id]
+    loaded = LoadedState({waiting.id: waiting})
+    assert end_waitlists(loaded, waiting.slot.start - INSTANT) is loaded
+    ended = end_waitlists(loaded, waiting.slot.start).slots[waiting.id]
     assert (ended.waitlist, ended.waitlist_length, ended.bookings) == ((), 0, full.bookings)
     assert [each.by for each in ended.change.ended_entries] == [None, None]
 

@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.slots.slot_outcomes import SlotSaved
+from slotlock.services.free_place_hints import FreePlaceHints
 from slotlock.services.slots import editing, viewer_queries
 from tests.support.domain.builders import build_draft
-from tests.support.model.booking_model import BookingModel
+from tests.support.domain.step_sequences import as_reloaded
 from tests.support.model.execution import execute_operation, normalize_outcome, record_tokens
 from tests.support.model.linearizability import (
     CompletedOperation,
@@ -19,9 +21,9 @@ from tests.support.model.linearizability import (
     states_after_sweep,
 )
 from tests.support.model.operations import NormalizedOutcome, PlannedOperation
+from tests.support.model.oracle import Oracle
 from tests.support.model.reads import check_reads
 from tests.support.model.service_pair import ServicePair
-from tests.support.model.state import ModelSlot
 from tests.support.model.stored_state import StoredState
 
 # Operations on the servers, which no caller requests.
@@ -30,7 +32,7 @@ INFRASTRUCTURE_OPERATIONS = {"sweep", "lose_locks", "flush"}
 
 @dataclass(frozen=True)
 class SlotShape:
-    """The fields of a slot that the model knows."""
+    """The fields of a slot that matter to bookings, and differ between tests."""
 
     capacity: int = 1
     starts_in_minutes: int = 240
@@ -39,6 +41,7 @@ class SlotShape:
     waitlist_capacity: int = 3
     offer_minutes: int | None = None
     choice_group: str | None = None
+    cooldown_minutes: int = 0
 
 
 class ModelChecker:
@@ -46,7 +49,10 @@ class ModelChecker:
 
     def __init__(self, pair: ServicePair, counts: Counter[str] | None = None) -> None:
         pair.reset()
-        self.pair, self.model = pair, BookingModel()
+        for services in pair.services:
+            # Holds expire as soon as time jumps, and a hint lasts for a second of the machine.
+            services.free_place_hints = FreePlaceHints(lambda: 1000 * pair.clock.now.timestamp())
+        self.pair, self.model = pair, Oracle()
         self.coverage: Counter[str] = Counter() if counts is None else counts
         self.ids_by_token: dict[str, str] = {}
         self.tokens_by_id: dict[str, str] = {}
@@ -83,23 +89,13 @@ class ModelChecker:
             waitlist_capacity=shape.waitlist_capacity,
             waitlist_offer_minutes=shape.offer_minutes,
             choice_group=shape.choice_group,
+            hold_cooldown_minutes=shape.cooldown_minutes,
         )
         organizer_id = self.pair.organizer.user_id
         created = self.pair.runner.run(editing.create(self.pair.services[0], draft, organizer_id))
         assert isinstance(created.outcome, SlotSaved)
         slot_id = created.outcome.slot_id
-        self.model.slots[slot_id] = ModelSlot(
-            id=slot_id,
-            capacity=shape.capacity,
-            start=start,
-            hold_duration=timedelta(minutes=shape.hold_minutes),
-            cutoff=timedelta(minutes=shape.cutoff_minutes),
-            waitlist_capacity=shape.waitlist_capacity,
-            offer_duration=None
-            if shape.offer_minutes is None
-            else timedelta(minutes=shape.offer_minutes),
-            choice_group=shape.choice_group,
-        )
+        self.model.slots[slot_id] = as_reloaded(created.slots[slot_id])
         return slot_id
 
     def run(self, operation: PlannedOperation, service_index: int = 0) -> NormalizedOutcome:
@@ -115,7 +111,7 @@ class ModelChecker:
             assert actual == expected, f"{operation}\n  returned {actual}\n  expected {expected}"
             slot = result.slots.get(getattr(result.outcome, "slot_id", SlotId("")))
             if slot is not None and not is_replay:
-                assert slot.remaining == self.model.slots[slot.id].free_places, result
+                assert slot.remaining == self.model.slots[slot.id].remaining, result
         self.check_invariants()
         return actual
 
@@ -183,7 +179,8 @@ class ModelChecker:
             record_tokens(operation, result.outcome, self.tokens_by_id)
         self.ids_by_token = {token: id_ for id_, token in self.tokens_by_id.items()}
         normalized = [
-            normalize_outcome(result.outcome, self.tokens_by_id, self.pair) for result in results
+            normalize_outcome(result.outcome, self.tokens_by_id, self.pair.user_ids)
+            for result in results
         ]
         for operation, result, outcome in zip(operations, results, normalized, strict=True):
             self.coverage[f"{operation.kind}: {outcome[0]}"] += 1
@@ -205,7 +202,7 @@ class ModelChecker:
         self._adopt_matching_model(explanations)
         self.check_invariants()
 
-    def _adopt_matching_model(self, models: list[BookingModel]) -> None:
+    def _adopt_matching_model(self, models: list[Oracle]) -> None:
         """Continue with the model that equals the stored state after a sweep."""
         stored = StoredState(self.pair, self.tokens_by_id).snapshot()
         swept = [each for model in models for each in states_after_sweep(model, self.now)]
@@ -236,12 +233,11 @@ class ModelChecker:
         services = self.pair.services[self._steps % 2]
         viewer = self.pair.callers[self._steps % len(self.pair.callers)]
         await check_reads(services, viewer, self.model, self.tokens_by_id, self._steps)
-        ids = [SlotId(slot_id) for slot_id in self.model.slots]
+        ids = list(self.model.slots)
         sampled_id = ids[self._steps % len(ids)]
         found = await viewer_queries.slot_roster(services, sampled_id, 100, None)
         assert found is not None
-        sampled = self.model.slots[sampled_id]
-        live = [each.token for each in sampled.live_bookings(self.now)]
+        live = [each.id for each in as_of(self.model.slots[sampled_id], self.now).bookings]
         assert [self.tokens_by_id[booking.id] for booking in found[1].items] == live
 
 

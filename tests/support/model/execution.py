@@ -1,5 +1,6 @@
 """Execution of planned operations by real services, and their outcomes in terms of tokens."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from slotlock.domain.booking.booking_outcomes import (
 )
 from slotlock.domain.booking.decision import BookingChangeRequest, CommandResult
 from slotlock.domain.booking.rules.booking_changes import cancel, confirm, extend
+from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.teams.team import Team, TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, UserId
@@ -114,12 +116,15 @@ async def _execute_edit(pair: ServicePair, service_index: int, operation: Planne
     )
     if operation.kind == "cancel_slot":
         return await editing.cancel(services, slot_id, caller_id)
+    return await editing.edit(services, slot_id, changes_of(operation), caller_id)
+
+
+def changes_of(operation: PlannedOperation) -> SlotPatch:
+    """Return the changes that an operation makes to a slot."""
+    if operation.kind == "edit":
+        return build_patch(capacity=operation.number)
     start = MORNING + timedelta(minutes=operation.number)
-    if operation.kind == "postpone":
-        changes = build_patch(start=start, end=start + timedelta(hours=1), allow_past=True)
-    else:
-        changes = build_patch(capacity=operation.number)
-    return await editing.edit(services, slot_id, changes, caller_id)
+    return build_patch(start=start, end=start + timedelta(hours=1), allow_past=True)
 
 
 async def _execute_on_team(
@@ -156,9 +161,13 @@ def record_tokens(operation: PlannedOperation, outcome: Any, tokens: dict[str, s
             tokens[outcome.team.id] = operation.token
 
 
-def normalize_outcome(outcome: Any, tokens: dict[str, str], pair: ServicePair) -> NormalizedOutcome:
-    """Return an outcome with tokens for ids. Conflicting bookings are left out."""
-    user_ids = {email: user_id for user_id, email in pair.emails.items()}
+def normalize_outcome(
+    outcome: Any, tokens: Mapping[str, str], user_ids: Mapping[str, str]
+) -> NormalizedOutcome:
+    """Return an outcome with tokens for ids. Conflicting bookings are left out.
+
+    `user_ids` maps addresses to users.
+    """
 
     def to_token(value: Any) -> object:
         if isinstance(value, Booking):
@@ -167,9 +176,7 @@ def normalize_outcome(outcome: Any, tokens: dict[str, str], pair: ServicePair) -
 
     name = type(outcome).__name__
     if isinstance(team := getattr(outcome, "team", None), Team):
-        members = tuple(str(member.user_id) for member in team.members)
-        invited = tuple(user_ids[invitation.email] for invitation in team.invitations)
-        return (name, tokens[team.id], members, invited)
+        return (name, tokens[team.id], *normalize_team(team, user_ids))
     if name == "NoneBooked":
         return (name, tuple(each and type(each).__name__ for each in outcome.refusals))
     if name == "AllBooked":
@@ -181,7 +188,7 @@ def normalize_outcome(outcome: Any, tokens: dict[str, str], pair: ServicePair) -
     return (name, *map(to_token, values))
 
 
-def normalize_booking(booking: Booking, tokens: dict[str, str]) -> tuple[object, ...]:
+def normalize_booking(booking: Booking, tokens: Mapping[str, str]) -> tuple[object, ...]:
     """Return a booking as the model represents it."""
     history = tuple(
         NormalizedEntry(
@@ -190,3 +197,11 @@ def normalize_booking(booking: Booking, tokens: dict[str, str]) -> tuple[object,
         for e in booking.history
     )
     return (tokens[booking.id], str(booking.user_id), history)
+
+
+def normalize_team(
+    team: Team, user_ids: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the members of a team, and whom they have invited. `user_ids` maps addresses."""
+    members = tuple(str(member.user_id) for member in team.members)
+    return members, tuple(user_ids[invitation.email] for invitation in team.invitations)

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from slotlock.domain.booking.booking import BookingStatus
+from slotlock.domain.teams.team import TeamId
+from slotlock.domain.users.user import UserId
 from tests.support.model.checker import ModelChecker
 from tests.support.model.operations import MORNING, PlannedOperation
 
@@ -86,7 +89,7 @@ def plan_operation(
             else replace(planned, target_slot_id=planned.slot_id)
         )
     if kind.startswith("team_"):
-        teams = list(checker.model.teams) or [UNKNOWN_ID]
+        teams = list(checker.model.teams) or [TeamId(UNKNOWN_ID)]
         return replace(
             operation,
             slot_id="",
@@ -95,7 +98,7 @@ def plan_operation(
         )
     if kind in ("edit", "postpone", "cancel_slot"):
         slot_id = pick(slots, drawn.slot)
-        start = (checker.model.slots[slot_id].start - MORNING).total_seconds()
+        start = (checker.model.slots[slot_id].slot.start - MORNING).total_seconds()
         number = (
             int(start) // 60 + 30 * (drawn.target_slot % 9)
             if kind == "postpone"
@@ -118,9 +121,9 @@ def _claims(
 ) -> tuple[tuple[str, str], ...]:
     slots, users = list(checker.model.slots), [caller.user_id for caller in checker.pair.callers]
     teammates = [
-        member
+        member.user_id
         for team in checker.model.teams.values()
-        if caller_id in team.members
+        if team.has_member(UserId(caller_id))
         for member in team.members
     ]
     candidates = [caller_id, *teammates] if drawn.user % 4 else users
@@ -136,19 +139,20 @@ def _claims(
 def _with_booking(
     checker: ModelChecker, operation: PlannedOperation, organizer: str, drawn: DrawnNumbers
 ) -> PlannedOperation:
-    live = [(slot.id, each) for slot in checker.model.slots.values() for each in slot.bookings]
-    held = [each for each in live if each[1].status == "held"]
+    live = [each for slot in checker.model.slots.values() for each in slot.bookings]
+    held = [each for each in live if each.status is BookingStatus.HELD]
     if operation.kind in ("confirm", "extend") and drawn.target_slot % 4:
         live = held or live
     ended = list(checker.model.ended_bookings.values())[-RECENT_COUNT:]
     # Mostly a live booking, sometimes an ended one.
-    found = (
+    booking = (
         pick(live or ended, drawn.booking)
         if drawn.booking % 7 != 5
         else pick(ended or live, drawn.booking)
     )
-    slot_id, booking = found
-    caller_id = pick([booking.user, booking.user, organizer, operation.caller_id], drawn.caller)
+    caller_id = pick(
+        [booking.user_id, booking.user_id, organizer, operation.caller_id], drawn.caller
+    )
     target_slot_id = (
         pick([*checker.model.slots, UNKNOWN_ID], drawn.target_slot)
         if operation.kind == "move"
@@ -158,7 +162,7 @@ def _with_booking(
         operation,
         caller_id=caller_id,
         as_organizer=caller_id == organizer,
-        slot_id=slot_id,
-        booking=booking.token,
+        slot_id=booking.slot_id,
+        booking=booking.id,
         target_slot_id=target_slot_id,
     )

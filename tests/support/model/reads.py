@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.user import Caller
 from slotlock.services.container import Services
 from slotlock.services.slots import viewer_queries
 from tests.support.domain.selections import PARTS, SELECTIONS
-from tests.support.model.booking_model import BookingModel
-from tests.support.model.state import ModelSlot
+from tests.support.model.oracle import SAME, Oracle
 
 
 async def check_reads(
     services: Services,
     viewer: Caller,
-    model: BookingModel,
+    model: Oracle,
     tokens_by_id: Mapping[str, str],
     step: int,
 ) -> None:
@@ -25,8 +25,8 @@ async def check_reads(
 
     Each step selects everything, and another combination of parts without any fact.
     """
-    ids = [SlotId(slot_id) for slot_id in model.slots]
-    published = {SlotId(id_) for id_, slot in model.slots.items() if not slot.is_cancelled}
+    ids = list(model.slots)
+    published = {id_ for id_, state in model.slots.items() if state.slot.cancellation is None}
     parts_only = replace(SELECTIONS[step % len(SELECTIONS)], facts=frozenset())
     for selection in (SELECTIONS[-1], parts_only):
         found = await viewer_queries.find_slots(services, ids, viewer, selection)
@@ -42,11 +42,10 @@ async def check_reads(
         )
         assert {slot.id for slot in page.items} == published
         for slot in (*found.values(), *page.items):
-            expected = model.slots[slot.id]
-            names = _selected_parts(selection, viewer, expected.capacity)
-            assert _shown_parts(slot, viewer, names, tokens_by_id) == _expected_parts(
-                expected, viewer, names, services
-            ), (selection, slot, expected)
+            expected = as_of(model.slots[slot.id], services.now())
+            names = _selected_parts(selection, viewer, expected.slot.capacity)
+            shown = _shown_parts(slot, viewer, names, tokens_by_id)
+            assert shown == _shown_parts(expected, viewer, names, SAME), (selection, slot)
 
 
 def _selected_parts(selection: SlotSelection, viewer: Caller, capacity: int) -> list[str]:
@@ -58,7 +57,10 @@ def _selected_parts(selection: SlotSelection, viewer: Caller, capacity: int) -> 
 
 
 def _shown_parts(
-    slot: ReadableSlot, viewer: Caller, names: Sequence[str], tokens_by_id: Mapping[str, str]
+    slot: ReadableSlot | SlotState,
+    viewer: Caller,
+    names: Sequence[str],
+    tokens_by_id: Mapping[str, str],
 ) -> dict[str, object]:
     parts: dict[str, object] = {}
     for name in names:
@@ -74,18 +76,3 @@ def _shown_parts(
             case _:
                 parts[name] = getattr(slot, name)
     return parts
-
-
-def _expected_parts(
-    slot: ModelSlot, viewer: Caller, names: Sequence[str], services: Services
-) -> dict[str, object]:
-    live = slot.live_bookings(services.now())
-    entry = slot.waitlist_entry_of(viewer.user_id)
-    parts: dict[str, object] = {
-        "remaining": slot.remaining(services.now()),
-        "my_booking": next((each.token for each in live if each.user == viewer.user_id), None),
-        "my_waitlist_entry": entry.token if entry else None,
-        "waitlist_length": len(slot.waitlist),
-        "booked_by": [each.token for each in live],
-    }
-    return {name: parts[name] for name in names}

@@ -125,6 +125,11 @@ class ServicePair:
         """Return the caller who is an organizer."""
         return self.callers[-1]
 
+    @property
+    def user_ids(self) -> dict[str, str]:
+        """Return the user of each address."""
+        return {email: user_id for user_id, email in self.emails.items()}
+
     def slot_writer(self, service_index: int) -> PausableSlotWriter:
         """Return the slot writer of an instance."""
         writer = self.services[service_index].slot_writer
