@@ -113,9 +113,10 @@ def test_the_parts_are_those_that_are_selected_below_the_field(
 def test_every_stored_fact_that_the_schema_shows_is_selected_by_its_field() -> None:
     shown = frozenset[str]().union(*FACTS_OF_FIELDS.values())
     assert ALL_FACTS - shown == {"revision", "revised_at"}
-    # The QR code of a booking names the slot, and its attendance the meetings.
+    # Of a booking, the QR code names the slot, and the attendance the meetings.
     assert {
         "attendanceByMeeting",
+        "cancelled",  # of a place of a family
         "checkInQr",
         *(name for name, _ in slot_fields()),
     } >= FACTS_OF_FIELDS.keys()
