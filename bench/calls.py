@@ -118,7 +118,7 @@ def workloads(first_day: datetime) -> Iterator[Sequence[Step]]:
         return {"id": result["booking"]["id"]}
 
     def dependent(number: int, data: Any) -> dict[str, Any]:
-        (child,) = data["me"]["dependents"]
+        child, _ = data["me"]["dependents"]
         return slot(number) | {"user": child["id"]}
 
     yield [
@@ -143,9 +143,11 @@ def workloads(first_day: datetime) -> Iterator[Sequence[Step]]:
         Step("cancel: cancel a booking", CANCEL, booking),
     ]
     campaign = {"campaign": f"campaign_{CAMPAIGN_ID}", "first": 20}
-    documents = board_documents()
-    [board] = (documents[each] for each in documents if each.startswith("board/slotsOfCampaign/"))
-    yield [Step("board: 20 courses of a campaign", board, lambda *_: campaign)]
+    for name, document in (
+        ("board: 20 courses of a campaign", "slotsOfCampaign"),
+        ("family list: 20 courses for two children", "slotsOfFamily"),
+    ):
+        yield [Step(name, _board_document(document), lambda *_: campaign)]
 
 
 def count_workloads(*, publish: bool) -> None:
@@ -277,13 +279,19 @@ def counting_app(
             yield counting
 
 
+def _board_document(name: str) -> str:
+    [text] = (text for id_, text in board_documents().items() if id_.split("/")[1] == name)
+    return text
+
+
 def _add_children(users: Collection[Document]) -> None:
-    """Give each user a child."""
+    """Give each user two children."""
     guardians = [each["_id"] for each in users.find({}, {"_id": 1})]
     users.insert_many(
-        {"_id": ObjectId(), "name": "Mia", "email": f"child {id_}", "role": "member",
-         "createdAt": datetime.now(UTC), "sortName": f"Mia\t{id_}", "guardians": [id_]}
+        {"_id": ObjectId(), "name": name, "email": f"{name} {id_}", "role": "member",
+         "createdAt": datetime.now(UTC), "sortName": f"{name}\t{id_}", "guardians": [id_]}
         for id_ in guardians
+        for name in ("Mia", "Ben")
     )  # fmt: skip
 
 

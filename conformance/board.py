@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from conformance.examples.typescript import run_tool
-from slotlock.api.board.endpoint import board_files
+from slotlock.api.board.files import board_files
 
 OPTIONS = (
     "--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2022", "--module", "esnext",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from slotlock.api.board.endpoint import (
+from slotlock.api.board.files import (
     FAMILY,
     FOR_ORGANIZERS,
     START,

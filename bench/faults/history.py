@@ -41,6 +41,7 @@ PROBE = "probe"
 UNAVAILABLE = "UNAVAILABLE"
 # The names of operations that several modules know.
 CREATE_SLOT, REFRESH, BOOK_ALL, REUSE, TEAM = "createSlot", "refresh", "bookAll", "reuse", "team"
+GUARDIANS = "guardians"
 PUBLISH, UNPUBLISH = "publish", "unpublish"
 # No request: a subscriber has the last state, or a key has no final response.
 CONVERGED, UNANSWERED = "converged", "unanswered"

@@ -3,7 +3,8 @@
 A code has 56 letters and digits: the base32 form (RFC 4648) of the slot's id and the booking's id,
 12 bytes each, and the first 11 bytes of their authentication code. Base32 has only characters that
 a QR code stores compactly. Nothing is stored, and a code is valid as long as its key is configured.
-The address of the calendar of one booking has such a code, too, for another purpose.
+The address of the calendar of one booking has such a code, too, for another purpose: for each
+guardian of the user another one, which ends with the relation.
 A hand scanner for American keyboards at a German computer types Y for Z and Z for Y, which are both
 letters of base32: of the two readings of a code, the one with the right proof is meant.
 """
@@ -17,6 +18,7 @@ import segno
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.shared.text import strip_blanks, to_xml_text
+from slotlock.domain.users.user import UserId
 
 CHECK_IN, CALENDAR = "check-in", "booking calendar"
 ID_BYTES = 12
@@ -32,6 +34,20 @@ def booking_code(
     ids = bytes.fromhex(slot_id) + bytes.fromhex(booking_id)
     proof = tokens.authentication_code(purpose, ids)[:PROOF_BYTES]
     return base64.b32encode(ids + proof).decode()
+
+
+def calendar_path(
+    tokens: TokenSigner, slot_id: SlotId, booking_id: BookingId, guardian_id: UserId | None
+) -> str:
+    """Return the path of the calendar of a booking: for its user, or for a guardian."""
+    code = booking_code(tokens, slot_id, booking_id, calendar_purpose(guardian_id))
+    reader = f"{guardian_id}/" if guardian_id else ""
+    return f"/calendars/private/bookings/{reader}{code}.ics"
+
+
+def calendar_purpose(guardian_id: str | None) -> str:
+    """Return the purpose of the code in the path of a calendar."""
+    return f"{CALENDAR} {guardian_id}" if guardian_id else CALENDAR
 
 
 def parse_booking_code(

@@ -106,13 +106,15 @@ def preview_each(
     results: list[CommandResult[object] | Exception | None] = []
     for command in commands:
         try:
-            decision = command.apply(state, now)
+            decision = command.preview(state, now)
         except Exception as error:  # concerns its own caller only
             results.append(error)
         else:
             relies_on_others = bool(promoted) and not promoted.isdisjoint(command.user_ids)
-            needs_write = decision.changed_slots or relies_on_others
-            results.append(None if needs_write else CommandResult(decision.outcome, latest))
+            if decision is None or relies_on_others:
+                results.append(None)
+            else:
+                results.append(CommandResult(decision.outcome, latest))
     return results
 
 

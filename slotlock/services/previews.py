@@ -10,7 +10,7 @@ from datetime import datetime
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.batching import Batcher, GroupBatcher
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.services.batch_decision import preview_each
@@ -27,10 +27,15 @@ class Previews:
         self._slots = slots
         self._now = now
         self._batcher = Batcher(self._decide_batch, is_outage=is_unavailable)
+        self._group_batcher = GroupBatcher(self._decide_batch, is_outage=is_unavailable)
 
     def decide(self, command: AnyCommand) -> Awaitable[Preview]:
         """Decide a command for one slot on its present state. None if the command needs a write."""
         return self._batcher.submit_nowait(command)
+
+    async def decide_all(self, commands: Sequence[AnyCommand]) -> Sequence[Preview]:
+        """Decide several commands as `decide` does each: with one future, and one error."""
+        return await self._group_batcher.submit(commands)
 
     async def _decide_batch(self, commands: list[AnyCommand]) -> Sequence[Preview | Exception]:
         try:

@@ -64,6 +64,11 @@ class SlotCommand(Generic[Outcome_co]):
         """Decide the command on this state. A slot that does not exist is not in it."""
         raise NotImplementedError
 
+    def preview(self, state: LoadedState, now: datetime) -> Decision[Outcome_co] | None:
+        """Return the decision of `apply` if it changes nothing, else None."""
+        decision = self.apply(state, now)
+        return None if decision.changed_slots else decision
+
     def check_result(self, result: CommandResult[object]) -> CommandResult[Outcome_co]:
         """Return the result if this operation can have its outcome.
 

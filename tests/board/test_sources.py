@@ -10,8 +10,9 @@ from graphql import GraphQLEnumType, validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
 from slotlock.api.board.documents import BOARD_DIR
-from slotlock.api.board.endpoint import ALONE, FOR_ORGANIZERS, START, board_files, is_module
+from slotlock.api.board.files import ALONE, FOR_ORGANIZERS, START, board_files, is_module
 from slotlock.api.board.modules import merged_modules
+from slotlock.domain.booking.booking import BookingAction, BookingLimit
 from slotlock.domain.notifications.outbox import UNDELIVERABLE
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.tables.file_problems import TableProblem
@@ -155,6 +156,13 @@ def test_every_problem_of_a_field_has_a_text_that_names_only_its_values(language
         text = LANGUAGES[language].get(f"problem.{code.name}")
         assert text is not None, code
         assert placeholders(text) - placeholders(code.value) - {"site"} == set(), code
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_action_on_a_booking_and_each_overridden_limit_has_a_text(language: str) -> None:
+    actions = {f"history.{action.name}" for action in BookingAction}
+    passed = {f"passed.{limit.refusal_code}" for limit in BookingLimit if limit.refusal_code}
+    assert (actions | passed) - LANGUAGES[language].keys() == set()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

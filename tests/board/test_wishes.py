@@ -153,7 +153,7 @@ async def test_each_state_of_a_draw_is_the_only_one_that_members_see(board: Boar
     assert "Check number" not in text
     await page.get_by_text("For those who check").click()
     await page.evaluate("dispatchEvent(new Event('offline'))")  # shows the page anew
-    await shown(page, "Your check number").wait_for()
+    await shown(page, "Check number of this list").wait_for()
     await shown(page, await student.fetch_user_id()).wait_for()
 
 
@@ -421,6 +421,8 @@ async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board:
     await expect(organizing.locator("[data-key=log]")).not_to_contain_text("a place in")
     await organizing.goto(f"/board#/{USERS_VIEW}/{await student.fetch_user_id()}")
     await expect(organizing.locator("[data-key=places] li").first).to_contain_text("by the draw")
+    await organizing.goto(f"/board#/course/{course.slot_id}")
+    await expect(organizing.locator("[data-key=people] li").first).to_contain_text("by the draw")
     await page.reload()
     await shown(page, "You have a place, from round 1.").wait_for()
     await shown(page, "You have a place, from round 2.").wait_for()

@@ -126,6 +126,8 @@ def test_guardians_whom_a_file_created_are_gone_when_it_names_none_of_their_chil
     header, lines = "Name;E-Mail\r\n", "Mia;pam@x.test\r\nBen;pam@x.test\r\n"
     hint = "If these are addresses of parents: --addresses-of guardians"
     assert sync(lines, header=header, refused=True)[-1] == hint
+    unknown = sync("ada;Nobody\r\n", header="Kennung;Leitet\r\n", refused=True)
+    assert unknown[0].startswith("line 2, Leitet: ")
     options = ("--apply", "--gone", "ban", "--gone-limit", "100", "--addresses-of", "guardians")
     planned = ["new\tpam@x.test\tpam\t", "new\t\tMia\t", "new\t\tBen\t"]
     planned += ["3 new, 0 changed, 0 unchanged, 0 back, 0 gone"]

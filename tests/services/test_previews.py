@@ -44,6 +44,8 @@ class PoisonedCommand(BookSlotCommand):
     def apply(self, state: LoadedState, now: datetime) -> Decision[BookOutcome]:
         raise ZeroDivisionError(state, now)
 
+    preview = apply
+
 
 async def insert_slot(services: Services, capacity: int, choice_group: str | None = None) -> SlotId:
     """Insert a slot with so many places."""

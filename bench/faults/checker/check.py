@@ -17,6 +17,7 @@ from bench.faults.checker.invariants import (
 from bench.faults.checker.linearizability import OF_OLD_SLOT, SlotOrder, explanations_by
 from bench.faults.checker.promises.answers import check_errors, check_reads
 from bench.faults.checker.promises.creations import check_creations
+from bench.faults.checker.promises.guardians import check_guardians
 from bench.faults.checker.promises.histories import check_histories
 from bench.faults.checker.promises.keys import check_claims, check_records, check_reused_keys
 from bench.faults.checker.promises.limits import check_limits, check_unpublished
@@ -40,8 +41,8 @@ from bench.faults.history import (
     read_operations,
 )
 
-# Refusals that no version of one slot explains: lost tickets, and what depends on teams or on other
-# claims of the same request.
+# Refusals that no version of one slot explains: lost tickets, and what depends on teams, guardians
+# or other claims of the same request.
 UNEXPLAINED = {LOST, "ClaimsRefused", "NotTeammate"}
 
 
@@ -53,6 +54,9 @@ def check_directory(directory: Path) -> Report:
     versions = read_versions(directory, report)
     requests = to_effects(operations, report)
     effects = [claim for each in requests for claim in claims_of(each)]
+    users = versions.users_by_booking
+    for effect in effects:  # somebody else may change the booking, such as a guardian
+        effect.user_id = users.get(effect.booking_id or "", effect.user_id)
     check_versions(versions, report)
     orders = {slot_id: SlotOrder(slot_id, each) for slot_id, each in versions.slots.items()}
     of_slots = _by_slot(effects, orders)
@@ -78,6 +82,7 @@ def check_directory(directory: Path) -> Report:
     check_creations(operations, versions, report)
     check_errors(operations, disturbances, report)
     check_reads(operations, orders, disturbances, report)
+    check_guardians(effects, operations, versions, disturbances, report)
     check_limits(read_lines(directory / SLOT_VERSIONS), report)
     grants = check_fences(read_lines(directory / FENCES), report)
     check_locked(versions, grants, disturbances, report)

@@ -73,6 +73,17 @@ class SlotVersions:
     clock_offset_s: float = 0.0
     mails_until: float = inf
 
+    @property
+    def users_by_booking(self) -> dict[str, str]:
+        """The user of each booking, live or ended."""
+        ended = {id_: str(each["user"]) for id_, each in self.ended_bookings.items()}
+        return ended | {
+            id_: booking.user_id
+            for of_slot in self.slots.values()
+            for version in of_slot
+            for id_, booking in version.bookings.items()
+        }
+
     def is_mail_due(self, at: str) -> bool:
         """Return whether a mail about a change at this time had to be sent before the end."""
         return to_seconds(at, self.clock_offset_s) < self.mails_until

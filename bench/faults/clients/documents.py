@@ -103,6 +103,10 @@ ACCEPT = f"""mutation($team: ID!) {{
 }}"""
 LEAVE_TEAM = f"""mutation($team: ID!) {{ leaveTeam(teamId: $team) {{ {REFUSAL_FIELDS} }} }}"""
 
+UPDATE_USER = f"""mutation($input: UpdateUserInput!) {{
+  updateUser(input: $input) {{ {REFUSAL_FIELDS} ... on UserUpdated {{ user {{ id }} }} }}
+}}"""
+
 AVAILABILITY = """subscription($slots: [ID!]!) {
   slotAvailability(slotIds: $slots) { slotId version capacity remaining isBooked status }
 }"""

@@ -32,6 +32,7 @@ class ClientPlan:
     watchers: int = 4
     quiet_users: int = 6
     quiet_slots: int = 12
+    families: int = 4
     teams: int = 4
     team_size: int = 4
     organizers: int = 2
@@ -68,7 +69,8 @@ class ClientUser:
     """A user with a session and a random generator of their own; the id is in hex.
 
     `slots` are those that the user wants, the most popular first. Apart from themselves, they book
-    for the `others`. `known_bookings` are the latest that they can change.
+    for the `others`. `known_bookings` are the latest that they can change. A guardian changes those
+    of their children, too; `lost_child` is one whom they act for from time to time.
     """
 
     name: str
@@ -80,6 +82,8 @@ class ClientUser:
     slots: Sequence[str] = ()
     others: "list[ClientUser]" = field(default_factory=list)
     is_organizer: bool = False
+    is_guardian: bool = False
+    lost_child: "ClientUser | None" = None
     key_count: int = 0
     known_bookings: deque[str] = field(default_factory=lambda: deque(maxlen=8))
 
@@ -120,6 +124,7 @@ class Clients:
     creators: list[ClientUser] = field(default_factory=list)
     organizers: list[ClientUser] = field(default_factory=list)
     teams: list[Team] = field(default_factory=list)
+    guardians: list[ClientUser] = field(default_factory=list)
     campaign: str = ""
     slots: list[str] = field(default_factory=list)
     limited_slots: list[str] = field(default_factory=list)

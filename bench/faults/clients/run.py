@@ -12,7 +12,13 @@ from bench.faults.clients.sending import finish_commands
 from bench.faults.clients.sessions import run_session
 from bench.faults.clients.setup import set_up
 from bench.faults.clients.tickets import finish_tickets
-from bench.faults.clients.users import MEMBER_ACTIONS, TEAM_THINK_S, USER_ACTIONS, run_user
+from bench.faults.clients.users import (
+    GUARDIAN_ACTIONS,
+    MEMBER_ACTIONS,
+    TEAM_THINK_S,
+    USER_ACTIONS,
+    run_user,
+)
 from bench.faults.clients.watchers import Watcher
 from bench.faults.history import HistoryWriter
 from slotlock.simulation.client.http import GraphQLClient, open_http
@@ -61,6 +67,8 @@ async def _run_all(clients: Clients) -> None:
             tasks.create_task(run_user(clients, user, USER_ACTIONS, think_s))
         for user in members:
             tasks.create_task(run_user(clients, user, MEMBER_ACTIONS, TEAM_THINK_S))
+        for user in clients.guardians:
+            tasks.create_task(run_user(clients, user, GUARDIAN_ACTIONS, TEAM_THINK_S))
         for user in clients.organizers:
             tasks.create_task(run_user(clients, user, ORGANIZER_ACTIONS, TEAM_THINK_S))
         for user in clients.signed_in:

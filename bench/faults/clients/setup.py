@@ -10,7 +10,7 @@ from bench.faults.clients.organizers import times_from_now
 from bench.faults.clients.plan import Clients, ClientUser, Team
 from bench.faults.clients.probes import PROBE_SLOT, PROBE_SLOTS, PROBE_USERS
 from bench.faults.clients.sending import send
-from bench.faults.clients.users import join_team
+from bench.faults.clients.users import join_team, set_guardians
 from bench.faults.history import CREATE_SLOT, PROBE, TEAM, Json
 from bench.faults.topology.servers import CampaignError
 from slotlock.domain.users.user import Role
@@ -39,6 +39,7 @@ TEAM_CAMPAIGN: Json = {
     "forbidOverlap": True,
     "groupLimits": [{"group": "class:*", "limit": 2}],
 }
+FAMILY_SLOTS, FAMILY_KIND = 8, {"capacity": 3, "holdMinutes": 1}
 # So many days after the setup a slot starts while the users book it.
 SOON_DAYS = 45 / 86_400
 
@@ -68,7 +69,27 @@ async def set_up(clients: Clients) -> None:
         clients.probe_slots.append(slots)
     for user in clients.users:
         user.slots = clients.slots
+    await _set_up_families(clients, organizer)
     await _set_up_teams(clients, organizer)
+
+
+async def _set_up_families(clients: Clients, organizer: ClientUser) -> None:
+    """Let two guardians share a child. The second one loses the other child from time to time.
+
+    They have slots of their own, so that most of these have free places.
+    """
+    slots = [await _create_slot(clients, organizer, FAMILY_KIND) for _ in range(FAMILY_SLOTS)]
+    count = 2 * clients.plan.families
+    clients.guardians = await _sign_in(clients, "guardian", count)
+    children = await _sign_in(clients, "child", count)
+    for user in clients.guardians:
+        user.slots, user.is_guardian = slots, True
+    for number in range(0, count, 2):
+        first, second = clients.guardians[number : number + 2]
+        first.others = [shared, other] = children[number : number + 2]
+        second.others, second.lost_child = [shared], other
+        for child in first.others:
+            await set_guardians(clients, child, [first, second])
 
 
 async def _set_up_teams(clients: Clients, organizer: ClientUser) -> None:

@@ -2,20 +2,20 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from bench.faults.clients import documents
 from bench.faults.clients.plan import Clients, ClientUser, Team, type_of
 from bench.faults.clients.sending import send, send_until_answered
 from bench.faults.clients.tickets import follow_ticket
-from bench.faults.history import BOOK_ALL, REUSE, TEAM, Json, Operation
+from bench.faults.history import BOOK_ALL, GUARDIANS, REUSE, TEAM, Json, Operation
 
 WAITS_MS = (0, 0, 0, 200, 2_000, 5_000)
 # The pause before each action of a user whose slots have limits or change.
 TEAM_THINK_S = 0.8
 JOIN_ATTEMPTS = 20
 # This share of bookings is for somebody else, if the user may do that.
-OTHERS_SHARE = 0.3
+OTHERS_SHARE, CHILDREN_SHARE = 0.3, 0.8
 
 Action = Callable[[Clients, ClientUser], Awaitable[None]]
 
@@ -40,12 +40,19 @@ def remember_booking(user: ClientUser, sent: Operation) -> str | None:
     booking = (outcome.get("outcome") or outcome).get("booking")
     if not booking:
         return None
-    if sent.input.get("userId", user.id)[-24:] != user.id and not user.is_organizer:
+    manages_others = user.is_organizer or user.is_guardian
+    if sent.input.get("userId", user.id)[-24:] != user.id and not manages_others:
         return None
     if booking["id"] in user.known_bookings:
         user.known_bookings.remove(booking["id"])
     user.known_bookings.append(booking["id"])
     return str(booking["id"])
+
+
+def _remember_bookings(user: ClientUser, sent: Operation) -> None:
+    """Let a guardian know what was booked at once, to cancel it later."""
+    if user.is_guardian:
+        user.known_bookings += [each["id"] for each in (sent.outcome or {}).get("bookings", ())]
 
 
 def booking_input(user: ClientUser, rng: random.Random, slot: str, *, hold: bool) -> Json:
@@ -56,7 +63,8 @@ def booking_input(user: ClientUser, rng: random.Random, slot: str, *, hold: bool
         "idempotencyKey": user.maybe_key(),
         "hold": hold,
     }
-    if user.others and rng.random() < OTHERS_SHARE:
+    share = CHILDREN_SHARE if user.is_guardian else OTHERS_SHARE
+    if user.others and rng.random() < share:
         given["userId"] = f"user_{rng.choice(user.others).id}"
     return given
 
@@ -100,7 +108,10 @@ async def book_all(clients: Clients, user: ClientUser) -> None:
         "hold": rng.random() < 0.3,
     }
     variables: Json = {"input": given}
-    await send_until_answered(clients, user, BOOK_ALL, documents.BOOK_ALL, variables, rng)
+    name, document = BOOK_ALL, documents.BOOK_ALL
+    _remember_bookings(
+        user, await send_until_answered(clients, user, name, document, variables, rng)
+    )
 
 
 async def hold(clients: Clients, user: ClientUser) -> None:
@@ -126,7 +137,7 @@ async def queue(clients: Clients, user: ClientUser, rng: random.Random, slot: st
     sent = await send_until_answered(clients, user, "request", documents.REQUEST, variables, rng)
     if type_of(sent) == "Ticket":
         last = await follow_ticket(clients, user, sent)
-        if user.is_organizer or "userId" not in variables["input"]:
+        if user.is_organizer or user.is_guardian or "userId" not in variables["input"]:
             remember_booking(user, last)
 
 
@@ -217,6 +228,66 @@ async def join_team(clients: Clients, team: Team, user: ClientUser) -> None:
             await asyncio.sleep(0.2)
 
 
+async def lose_child(clients: Clients, user: ClientUser) -> None:
+    """Book for a child, be its guardian no more and book again, and become its guardian again.
+
+    Without keys, because a former guardian reads less of what was booked before.
+    """
+    child = user.lost_child
+    if child is None:
+        return
+    first = next(each for each in clients.guardians if child in each.others)
+    await _book_for(clients, user, child, first)
+    if await set_guardians(clients, child, [first], attempts=1):
+        await _book_for(clients, user, child, first)
+    await set_guardians(clients, child, [first, user])
+
+
+async def _book_for(
+    clients: Clients, user: ClientUser, child: ClientUser, other_guardian: ClientUser
+) -> None:
+    """Book a place for a child, one by the queue, and one for all children at once.
+
+    The other guardian may cancel what was booked.
+    """
+    slots = user.rng.sample(user.slots, 3)
+    given: Json = {"idempotencyKey": None, "hold": False}
+    one, queued = ({"slotId": f"slot_{slot}", "userId": f"user_{child.id}"} for slot in slots[:2])
+    both = [
+        {"slotId": f"slot_{slots[2]}", "userId": f"user_{each.id}"}
+        for each in (child, *user.others)
+    ]
+    for name, document, fields in (
+        ("book", documents.BOOK, one),
+        ("request", documents.REQUEST, queued),
+        (BOOK_ALL, documents.BOOK_ALL, {"claims": both}),
+    ):
+        app = user.rng.choice(clients.apps)
+        variables: Json = {"input": {**given, **fields}}
+        sent = await send(clients, user, name, document, variables, app)
+        remember_booking(other_guardian, sent)
+        _remember_bookings(other_guardian, sent)
+
+
+async def set_guardians(
+    clients: Clients,
+    child: ClientUser,
+    guardians: Sequence[ClientUser],
+    attempts: int = JOIN_ATTEMPTS,
+) -> bool:
+    """Let an organizer replace the guardians of a child; return whether an app said so."""
+    organizer, rng = clients.organizers[0], guardians[-1].rng
+    ids = [f"user_{each.id}" for each in guardians]
+    variables: Json = {"input": {"userId": f"user_{child.id}", "guardianIds": ids}}
+    for _ in range(attempts):
+        app = rng.choice(clients.apps)
+        sent = await send(clients, organizer, GUARDIANS, documents.UPDATE_USER, variables, app)
+        if type_of(sent) == "UserUpdated":
+            return True
+        await asyncio.sleep(0.2)
+    return False
+
+
 USER_ACTIONS: dict[Action, float] = {
     book: 24,
     book_twice: 4,
@@ -227,6 +298,16 @@ USER_ACTIONS: dict[Action, float] = {
     move: 9,
     wait: 12,
     read: 16,
+}
+GUARDIAN_ACTIONS: dict[Action, float] = {
+    book: 16,
+    book_all: 12,
+    hold: 8,
+    request: 10,
+    change: 24,
+    move: 9,
+    wait: 4,
+    lose_child: 4,
 }
 MEMBER_ACTIONS: dict[Action, float] = {
     book: 16,

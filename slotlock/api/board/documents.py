@@ -1,7 +1,7 @@
 """The GraphQL documents of the board, which its pages name instead of sending them."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,10 +21,13 @@ def board_documents() -> dict[str, str]:
     return {f"board/{name}/{_hash(text)}": text for name, text in texts.items()}
 
 
-def _with_fragments(document: str, fragments: Iterable[str]) -> str:
-    """Return a document with the fragments that it names, such as `...SlotFacts`."""
-    named = (each for each in fragments if f"...{each.split()[1]}\n" in document)
-    return document + "".join(named)
+def _with_fragments(document: str, fragments: Sequence[str]) -> str:
+    """Return a document with the fragments that it names, such as `...SlotFacts`, or they do."""
+    while named := [
+        each for each in fragments if f"...{each.split()[1]}\n" in document and each not in document
+    ]:
+        document += "".join(named)
+    return document
 
 
 def _hash(text: str) -> str:

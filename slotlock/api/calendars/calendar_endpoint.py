@@ -16,8 +16,8 @@ from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.domain.reports.calendar_events import CalendarEvent
 from slotlock.domain.shared.text import strip_blanks
-from slotlock.domain.users.user import Caller, User
-from slotlock.graphql.check_in_codes import CALENDAR, parse_booking_code
+from slotlock.domain.users.user import Caller, User, UserId
+from slotlock.graphql.check_in_codes import calendar_purpose, parse_booking_code
 from slotlock.graphql.core import ids
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
@@ -32,7 +32,7 @@ MAX_AGE = timedelta(minutes=5)
 # A calendar of some hundred events costs as much as this many reads.
 CALENDAR_READ_COST = 10
 _PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
-_BOOKING = re.compile(r"private/bookings/([^/]{1,100})\.ics")
+_BOOKING = re.compile(r"private/bookings/(?:([0-9a-f]{24})/)?([^/]{1,100})\.ics")
 _ORGANIZED = re.compile(r"private/([^/]{1,100})/organized\.ics")
 _PRIVATE_RESOURCE = re.compile(r"private/([^/]{1,100})/resources/([^/]{1,700})\.ics")
 _RESOURCE = re.compile(r"resources/([^/]{1,700})\.ics")
@@ -73,7 +73,7 @@ class Calendars:
         if private := _PRIVATE.fullmatch(path):
             return await self._private_calendar(request, private[1])
         if booking := _BOOKING.fullmatch(path):
-            return await self._booking_calendar(request, booking[1])
+            return await self._booking_calendar(request, *booking.groups())
         if organized := _ORGANIZED.fullmatch(path):
             return await self._organizer_calendar(request, organized[1])
         if private_resource := _PRIVATE_RESOURCE.fullmatch(path):
@@ -92,11 +92,16 @@ class Calendars:
         events = await calendars.user_calendar(self._services, user, self._board_url)
         return await _calendar_response(request, "Bookings", events, private=True)
 
-    async def _booking_calendar(self, request: Request, code: str) -> Response:
-        ref = parse_booking_code(self._auth.tokens, code, CALENDAR)
+    async def _booking_calendar(
+        self, request: Request, guardian: str | None, code: str
+    ) -> Response:
+        ref = parse_booking_code(self._auth.tokens, code, calendar_purpose(guardian))
         if ref is None:
             raise _not_found()
-        events = await calendars.booking_calendar(self._services, *ref, self._board_url)
+        guardian_id = UserId(guardian) if guardian else None
+        events = await calendars.booking_calendar(
+            self._services, *ref, self._board_url, guardian_id
+        )
         if events is None:
             raise _not_found()
         name = events[0].title if events else "Booking"

@@ -44,7 +44,7 @@ _NAMES = {
     "slot": "slotId",
     "campaign": "campaignId",
     "team": "teamId",
-    "dependent": "dependentId",
+    "dependents": "dependentIds",
     "resource": "resourceName",
     "userAgent": "client",
     "calendar": "calendarFeed",

@@ -86,6 +86,8 @@ async def import_users(
         )
 
     outcome = await _plan_and_write(auth, load, plan, caller, dry_run=dry_run)
+    if isinstance(outcome, InvalidFile):
+        return outcome.with_headers(file.headers)
     if not isinstance(outcome, ImportPlan):
         return outcome
     imports = auth.repositories.user_imports
@@ -126,7 +128,9 @@ async def sync_users(
             linked=snapshot.linked,
             resources=snapshot.resources,
         )
-        if dry_run or isinstance(found, InvalidFile) or found.membership is None:
+        if isinstance(found, InvalidFile):
+            return found.with_headers(file.headers)
+        if dry_run or found.membership is None:
             return found
         return TooManyGone(found) if found.membership.exceeds(gone_limit) else found
 
@@ -151,7 +155,7 @@ def _identified_rows(auth: Auth, file: UserFile) -> list[UserRow] | InvalidFile:
             problems.add(row.line, SUBJECT, message, ImportProblem.SAME_USER, line=first_line)
         login_name = row.login_name or new_login_name()
         rows.append(replace(row, identity=identity, login_name=login_name))
-    return problems.to_invalid_file() if problems.count else rows
+    return problems.to_invalid_file().with_headers(file.headers) if problems.count else rows
 
 
 def _load_snapshot(

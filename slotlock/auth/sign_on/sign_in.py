@@ -381,8 +381,11 @@ async def _follow_claims(
         changed = await writer.set_role(
             user.id, role, None, auth.now(), ends_other_ways=is_promoted
         )
-        auth.session_streams.session_changed(user.id)
-        user = changed if isinstance(changed, User) else user
+        if isinstance(changed, User):
+            auth.session_streams.session_changed(user.id)
+            return changed
+        reason = "is the last admin" if user.role is Role.ADMIN else "has guardians"
+        log.warning("the role of %s stays %s: the user %s", user.id, user.role.value, reason)
     return user
 
 

@@ -63,11 +63,6 @@ export function placeOf(slotId, userId) {
   return `${slotId} ${userId}`;
 }
 
-/** @param {string} at */
-function slotOf(at) {
-  return at.split(" ")[0];
-}
-
 /** Requests without an answer, of the person who sent them. @returns {Record<string, any>} */
 function pending() {
   return tab.read(STORED_REQUESTS, ({ user, requests }) => user === me?.id && Object.values(requests).every((each) => each.key) && requests) ?? {};
@@ -134,7 +129,7 @@ export function bookDates(seriesId, title, mode, person) {
  */
 async function decide(at, request) {
   const { name, key, title, claims, hold, mode } = request;
-  const slotId = slotOf(at);
+  const [slotId] = at.split(" ");
   const patient = { idempotencyKey: key, ...(name !== "requestBooking" && { waitMs: 5000 }) };
   const userId = claims?.[0].person.id;
   const input = mode ? { ...patient, seriesId: slotId, mode, userId }
@@ -152,7 +147,7 @@ async function decide(at, request) {
   if (claims || mode) return decided(at, request, result);
   if (!result.booking) return refuse(at, title, result);
   changed(at, { myBooking: result.booking }, result.booking);
-  say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }), at);
+  say(t(result.booking.status === "HELD" ? "said.held" : "said.confirmBooking", { title }), at);
 }
 
 /** Show what came of a request for several places, or for another person. @param {string} at @param {Request} request @param {any} result */
@@ -174,7 +169,7 @@ function decided(at, { title, claims = [], hold, mode }, result) {
   const names = [...new Set(claims.map(({ person }) => person.name))];
   const isOwn = claims.every(({ person }) => person.id === me?.id);
   if (!claims.length) say(t("series.booked", { count: bookings.length }), at);
-  else if (isOwn) say(t(hold ? "said.held" : "said.yours", { title }), at);
+  else if (isOwn) say(t(hold ? "said.held" : "said.confirmBooking", { title }), at);
   else say(t("whom.booked", { title, names: listOf(names) }), at);
 }
 
@@ -348,7 +343,7 @@ export function leave(slot) {
  * Call back whenever the server changes one's own bookings or positions, or another person signs
  * in, until the returned function is called. What somebody else did is told. The first
  * position may arrive after the list: it is said only if the page shows another one.
- * @param {(isOff?: boolean) => void} load the view again, after a course was cancelled or for somebody else with `true`
+ * @param {() => void} load the view again
  * @param {(slotId: string) => any} find returns a slot of the view, with its `myWaitlistEntry`
  * @param {() => void} onPosition the slot has another position
  */
@@ -361,7 +356,7 @@ export function watchMine(load, find, onPosition = redraw) {
     ends = me ? [subscribe("watchMyBookings", {}, ({ myBookings: { booking, action, by } }) => {
       const isOwn = by?.id === me?.id;
       if (!isOwn) tellNews({ action, booking });
-      if (!isOwn || !known.has(bookingState(booking))) load(booking.slot.status === "CANCELLED");
+      if (!isOwn || !known.has(bookingState(booking))) load();
     }), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: { slotId, position } }) => {
       const slot = find(slotId);
       const entry = slot?.myWaitlistEntry;
@@ -377,7 +372,7 @@ export function watchMine(load, find, onPosition = redraw) {
     if (me?.id === user) return;
     user = me?.id;
     watch();
-    load(true);
+    load();
   });
   return () => {
     stopSession();

@@ -1,15 +1,15 @@
 // @ts-check
 /** What only parents load: what each child has in a course, and for which of them to book or to wait. */
-import { book, bookFor, cancel, cancelUntil, bookingState, deciding, join, known, leave, leaveQueue, reason, refused } from "./bookings.js";
+import { book, bookFor, cancel, cancelUntil, bookingState, deciding, join, known, leave, leaveQueue, onChange, reason, refused } from "./bookings.js";
 import { now } from "./clock.js";
 import { me } from "./client.js";
-import { h } from "./kernel.js";
+import { h, redraw } from "./kernel.js";
 import { tellNews } from "./news.js";
 import { go } from "./page.js";
 import { askOnce, bookingActions, button, checkInCodeFigure, checkbox, icon, notice, places, section, whose } from "./parts.js";
-import { children, placeIn, placeKey, shows, whom } from "./people.js";
+import { children, placeIn, placeKey, readPeople, shows, whom } from "./people.js";
 import { footOf } from "./rows.js";
-import { chooseFor, decidingState, fullState, isForMe, openState, opening, shownState, swappedState } from "./slotstate.js";
+import { chooseFor, decidingState, freePlaces, fullState, isForMe, openState, opening, shownState, swappedState } from "./slotstate.js";
 import { subscribe } from "./socket.js";
 import { readAll } from "./store.js";
 import { commas, listOf, ordinal, t, timeOf } from "./text.js";
@@ -71,14 +71,20 @@ function troubleOf(slot) {
   return failed && (slot.person || !failed.claims) ? reason(failed) : "";
 }
 
+/** Say why a child who has nothing here cannot have a place. @param {any} slot as one of the family has it */
+function whyNot({ id, person, myEligibility }) {
+  const refusal = myEligibility?.refusal;
+  return person && refusal && ![...PASSING, "NOT_ELIGIBLE"].includes(refusal.code) && reason({ ...refusal, claims: [{ slotId: id, person }] });
+}
+
 /** @param {any[]} all */
 function lines(all) {
   return all.flatMap((each) => {
     const [text, trouble] = [textOf(each), troubleOf(each)];
     const isGood = each.myBooking && text;
     return [
-      text && h("p", isGood ? { class: "good" } : null, icon(isGood ? "tick" : "people"), " ", text),
-      trouble && h("p", null, icon("warning"), " ", trouble),
+      text && h("p", isGood ? { class: "good" } : null, icon(isGood ? "tick" : "people"), text),
+      trouble && h("p", null, icon("warning"), trouble),
     ];
   });
 }
@@ -93,9 +99,9 @@ function kindOf({ remaining, admission }) {
 function family(slot, context) {
   const all = everybody(slot);
   if (slot.status === "CANCELLED" || Date.parse(slot.endTime) < now()) {
-    const names = all.filter((each) => each.myBooking && each.person).map(({ person }) => person.name);
+    const names = all.filter((each) => each.person && (each.myBooking || each.cancelledForMe)).map(({ person }) => person.name);
     const { state, left } = shownState(all[0], context);
-    return { state, left: () => [left(), names.length > 0 && h("p", null, icon("people"), " ", listOf(names))] };
+    return { state, left: () => [left(), names.length > 0 && h("p", null, icon("people"), listOf(names))] };
   }
   const shown = stateOf(slot, all, context);
   return { ...shown, left: () => [shown.left(), !context.isPage && lines(all)] };
@@ -114,7 +120,7 @@ function stateOf(slot, all, context) {
   if (isClosed && isSent) return decidingState(slot, { position: null, isLost: false });
   if (isClosed && mine.length) return yoursState(slot, mine);
   if (isClosed) return barredState(nearest(all), context);
-  return ableState(slot, able, context);
+  return ableState(slot, all, able, context);
 }
 
 /**
@@ -132,7 +138,7 @@ function barredState(slot, context) {
   const other = isClash ? otherBooking && { id: otherBooking.id, title: otherBooking.slot.title }
     : own.length === 1 ? { id: placeIn(own[0], person.id).myBooking.id, title: own[0].title } : null;
   const shown = swappedState(isClash ? "clash" : "closed", slot, () => why, other);
-  const left = () => [shown.moment && h("p", null, icon("people"), " ", person.name), shown.left()];
+  const left = () => [shown.moment && h("p", null, icon("people"), person.name), shown.left()];
   return { ...shown, left, moment: [shown.moment, other?.id].join() };
 }
 
@@ -153,9 +159,9 @@ function yoursState(slot, mine) {
 
 /**
  * Offer a place, or the waiting list: to one at once, or to several.
- * @param {any} slot @param {any[]} able @param {import("./slotstate.js").Context} context
+ * @param {any} slot @param {any[]} all @param {any[]} able @param {import("./slotstate.js").Context} context
  */
-function ableState(slot, able, context) {
+function ableState(slot, all, able, context) {
   const kind = kindOf(slot);
   const isFull = kind === "join";
   const shown = isFull ? fullState(slot, null) : openState(slot, context);
@@ -163,12 +169,14 @@ function ableState(slot, able, context) {
   if (whom.several && !isFull && !context.isPage) return shown;
   const [one, ...more] = able;
   const isForAll = more.length > 0 || teammates().length > 0;
-  const look = isFull || context.isAside || context.isOld ? "second" : "";
+  const barred = isForAll ? [] : all.filter((each) => !has(each) && !(context.isPage && barredState(each, context).action)).map(whyNot).filter(Boolean);
+  const look = isFull || context.isAside || context.isOld || barred.length && !one.person ? "second" : "";
+  const left = () => [shown.left(), barred.map((why) => h("p", null, icon("lock"), why))];
   const label = one.person ? t(`whom.${kind}One`, one.person) : t(kind === "book" ? "whom.bookMe" : `action.${kind}`);
   const action = () => (isForAll
     ? button(look, [t(FOR_SEVERAL[kind]), whose(slot.title)], () => chooseFor(slot), { "aria-expanded": String(whom.openAt === slot.id) })
     : button(look, [label, whose(slot.title)], () => act(slot, able)));
-  return { ...shown, isForAll, action: isForAll && context.isPage ? undefined : action };
+  return { ...shown, left, isForAll, action: isForAll && context.isPage ? undefined : action };
 }
 
 /** Book for these, or let them wait. @param {any} slot @param {any[]} chosen the slot as each of them has it */
@@ -190,9 +198,8 @@ function choice(slot, all) {
   const kind = kindOf(slot);
   const able = all.filter(isAble);
   const mates = kind === "join" ? [] : teammates().filter((each) => isFree(slot, each));
-  const fixed = all.filter((each) => !able.includes(each) && (textOf(each) || each.person)).map((each) => {
-    const { refusal } = each.myEligibility ?? {};
-    const text = textOf(each) || (refusal?.code !== "NOT_ELIGIBLE" && reason({ ...refusal, claims: [{ slotId: slot.id, person: each.person }] }));
+  const fixed = all.filter((each) => !able.includes(each)).map((each) => {
+    const text = textOf(each) || whyNot(each);
     return text && checkbox("check", text, { "data-key": `fixed ${personOf(each).id}`, checked: has(each), disabled: true }, () => {});
   });
   return choiceAmong(slot, [...able.map(personOf), ...mates], kind, fixed, (chosen) => {
@@ -230,7 +237,7 @@ function placesOf(slot, context, own) {
 function swapPart(slot, context) {
   const shown = barredState(slot, context);
   const { id, name } = slot.person;
-  return !has(slot) && shown.action && section(`of-${id}`, name, [
+  return !has(slot) && !isAble(slot) && shown.action && section(`of-${id}`, name, [
     h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown))),
   ]);
 }
@@ -250,10 +257,62 @@ function part(slot, context) {
     sent?.ticketId && button("plain", [t("slot.leaveQueue"), whose(person.name)], () => leaveQueue(at)),
     !sent && isHeld(booking) && h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": "held" }, footOf(shownState(slot, context)))),
     isBooked && !isOver && booking.checkInQr && checkInCodeFigure(booking, title),
-    canCancel && bookingActions({ id: at, title }, booking.calendarUrl, false, () => cancel(slot)),
+    canCancel && h(
+      "div",
+      { class: "row" },
+      slot.campaign && !isSwapping(person) && h(
+        "a",
+        { class: "btn second", href: `#/slot/${slot.id}/swap/${person.id}` },
+        icon("swap"),
+        t("week.swap"),
+        whose(title),
+      ),
+      bookingActions({ id: at, title }, booking.calendarUrl, false, () => cancel(slot)),
+    ),
     canCancel && h("p", { class: "small soft" }, t("week.giveBack"), t("whose", { name: t("open.cancelUntil", { time: opening(cutoff, slot.timeZone) }) })),
     !sent && slot.myWaitlistEntry && askOnce(`leave ${at}`, "final fit", leaving, () => leave(slot)),
+    canCancel && isSwapping(person) && slot.campaign && swaps(slot, context),
   ], { kind: "sheet stack" });
+}
+
+/** Whether the page of a course shows for what a child, or somebody, can swap it. @param {{id?: string}} [person] */
+function isSwapping({ id } = {}) {
+  const [, , , mode, child = id] = location.hash.split("/");
+  return mode === "swap" && (!id || child === id);
+}
+
+/** The courses of the campaign in which somebody swaps, and its id. @type {{id?: string, slots?: any[] | null}} */
+let offered = {};
+onChange((id, { movedFrom }, userId) => {
+  offered = {}; // is read again
+  if (userId && movedFrom && isSwapping()) location.replace(`#/slot/${id}`);
+});
+
+/** Offer a child to swap a place for what is free. @param {any} slot as the child has it @param {import("./slotstate.js").Context} context */
+function swaps({ campaign, title, myBooking: { id }, person }, context) {
+  if (offered.id !== campaign.id) {
+    const latest = offered = { id: campaign.id };
+    read("slotsOfCampaign", { campaign: campaign.id }, "slots").then((slots) => (latest.slots = slots), () => null).then(redraw);
+  }
+  const row = (/** @type {any} */ each) => {
+    const shown = shownState(each, { ...context, swapFrom: { id, title } });
+    const name = h("p", null, h("a", { href: `#/slot/${each.id}` }, each.title), " · ", opening(Date.parse(each.startTime), each.timeZone));
+    const foot = footOf({ ...shown, left: () => [name, shown.left()] });
+    return h("li", { class: "slot alone", "data-state": shown.state, "data-key": placeKey(each) }, foot);
+  };
+  const all = (offered.slots ?? []).map((each) => ({ ...each, ...placeIn(each, person.id), familyPlaces: null, person }));
+  const rows = all.filter((each) => canSwap(each, id));
+  return offered.slots && [
+    h("h3", null, t("slot.swapTo")),
+    all.map(troubleOf).map((text) => text && notice("stop", "warning", text)),
+    rows.length ? h("ol", { class: "slots" }, rows.map(row)) : h("p", { class: "soft" }, t("slot.noSwap")),
+  ];
+}
+
+/** Whether nothing but a booking keeps a child from a course that is free. @param {any} slot as the child has it @param {string} bookingId */
+function canSwap(slot, bookingId) {
+  const { code, otherBooking } = slot.myEligibility?.refusal ?? {};
+  return !has(slot) && freePlaces(slot) > 0 && (!code || code === "LIMIT_REACHED" || otherBooking?.id === bookingId);
 }
 
 /** Whether somebody can have a place that is chosen in a list. @param {any} slot @param {import("./people.js").Person} person */
@@ -272,7 +331,7 @@ function said(slot, name, values) {
 const MOST_WATCHED = 4;
 /** So often a list is read again in which a child waits, and some more so that not all come at once. */
 const POLL_MS = 20_000;
-/** What the views do if something of a child changes. @type {Set<(isOff?: boolean) => void>} */
+/** What the views do if something of a child changes. @type {Set<() => void>} */
 const loads = new Set();
 /** @type {Array<() => void>} */
 let ends = [];
@@ -281,7 +340,7 @@ let watched = "";
 /** When a child who waits was drawn last. */
 let waitedAt = 0;
 
-/** Follow what the children have, until the returned function is called; what somebody else did is told. @param {(isOff?: boolean) => void} load */
+/** Follow what the children have, until the returned function is called; what somebody else did is told. @param {() => void} load */
 function watch(load) {
   loads.add(load);
   const ids = children().map(({ id }) => id);
@@ -312,7 +371,7 @@ function watchChild(person) {
   const toText = (/** @type {string} */ kind, /** @type {any} */ values) => said({ person }, kind, values);
   return subscribe("watchMyBookings", { userId: person.id }, ({ myBookings: { booking, action, by } }) => {
     if (by?.id !== me?.id) tellNews({ action, booking }, toText);
-    if (!known.has(bookingState(booking))) for (const load of loads) load(booking.slot.status === "CANCELLED");
+    if (!known.has(bookingState(booking))) for (const load of loads) load();
   });
 }
 
@@ -336,11 +395,16 @@ async function read(name, variables, field) {
     const { id: series, ...others } = variables;
     const slots = await readAll("slotsOfFamily", { ...others, series, ...OF_FAMILY[name] }, field);
     if (name === "slotsOfCampaign" && slots && !variables.from) listed = slots;
-    const isOffFor = (/** @type {any} */ slot) => slot.cancelledForMe || slot.familyPlaces.some((/** @type {any} */ each) => each.myBooking);
-    return slots && slots.map((slot) => Object.assign(slot, placeIn(slot, me?.id), { cancelledForMe: slot.status === "CANCELLED" && isOffFor(slot) }));
+    return slots && slots.map((slot) => Object.assign(slot, placeIn(slot, me?.id), {
+      cancelledForMe: slot.familyPlaces.some((/** @type {any} */ each) => each.cancelledForMe),
+    }));
   }
   const lists = await Promise.all([undefined, ...children()].map(async (person) => {
-    const all = await readAll(name, { ...variables, userId: person?.id }, field);
+    const all = await readAll(name, { ...variables, userId: person?.id }, field).catch((error) => {
+      if (!person || error.code !== "FORBIDDEN") throw error;
+      readPeople(); // this is the child of somebody else now
+      return null;
+    });
     const toNamed = (/** @type {any} */ slot) => (person ? { ...slot, person, isNamed: true, title: withName({ person }, slot.title) } : slot);
     return (all ?? []).map((each) => ({ ...each, slot: toNamed(each.slot) }));
   }));

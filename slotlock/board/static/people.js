@@ -39,7 +39,7 @@ let askedAt = 0;
  *   family?: (slot: any, context: any) => any,
  *   places?: (slot: any, context: any, own: () => any) => any[],
  *   fits?: (slot: any, person: Person) => boolean,
- *   watch?: (load: (isOff?: boolean) => void) => Array<() => void>,
+ *   watch?: (load: () => void) => Array<() => void>,
  *   ofWeek?: <T>(week: T) => T,
  *   chips?: () => any,
  *   wishes?: (campaignId: string, userIds: string[]) => Partial<Wishers> | null,
@@ -55,7 +55,8 @@ let askedAt = 0;
 export const shows = { load: () => {}, read: async () => null, slot: () => "slot" };
 
 /**
- * The slot in whose row somebody chooses for whom to book, who is chosen otherwise than at first, and the slots of a choice of several.
+ * The slot in whose row somebody chooses for whom to book, the places for which it is chosen otherwise than at first, so that each
+ * slot begins anew, and the slots of a choice of several.
  * @type {{openAt: string, toggled: Set<string>, several: Set<string> | null}}
  */
 export const whom = { openAt: "", toggled: new Set(), several: null };

@@ -26,10 +26,10 @@ const isChild = (id) => children().some((each) => each.id === id);
 /** Return who is in a team with this person. */
 export const teammates = () => others().filter(({ id }) => !isChild(id));
 
-/** @param {string} id */
-function isChosen(id) {
+/** @param {string} at a slot @param {string} id of a person */
+function isChosen(at, id) {
   const isFirst = children().length ? isChild(id) : id === me?.id || everybody().length <= BOTH;
-  return whom.toggled.has(id) !== isFirst;
+  return whom.toggled.has(placeOf(at, id)) !== isFirst;
 }
 
 /**
@@ -90,15 +90,21 @@ async function giveBack(slotId, { id, person }) {
 
 /**
  * Return a box for each of these people, and for those who have a place or cannot have one.
- * @param {Array<import("./people.js").Person>} people @param {any[]} [fixed]
+ * @param {string} slot for which they are chosen @param {Array<import("./people.js").Person>} people @param {any[]} [fixed]
  */
-function whomFields(people, fixed) {
-  const set = (/** @type {string} */ id) => () => void (whom.toggled.delete(id) || whom.toggled.add(id));
+function whomFields(slot, people, fixed) {
+  /** @param {string} id @param {string} text */
+  const box = (id, text, at = placeOf(slot, id)) => checkbox(
+    "check",
+    text,
+    { "data-key": id, checked: isChosen(slot, id) },
+    () => void (whom.toggled.delete(at) || whom.toggled.add(at)),
+  );
   return h(
     "fieldset",
     { "data-key": "whom" },
     h("legend", null, h("strong", null, t("whom.forWhom"))),
-    people.map(({ id, name }) => checkbox("check", id === me?.id ? t("whom.me") : name, { "data-key": id, checked: isChosen(id) }, set(id))),
+    people.map(({ id, name }) => box(id, id === me?.id ? t("whom.me") : name)),
     fixed,
   );
 }
@@ -123,7 +129,7 @@ const FOR_ME = { book: "whom.bookMe", queue: "action.queue", join: "action.join"
  * @param {any[]} [fixed] boxes of those who cannot be chosen @param {(chosen: any[]) => any} [act] what is done for the chosen ones
  */
 export function choiceAmong(slot, free, kind, fixed, act) {
-  const chosen = free.filter(({ id }) => isChosen(id));
+  const chosen = free.filter(({ id }) => isChosen(slot.id, id));
   const count = chosen.length;
   const isOnlyMe = count === 1 && chosen[0].id === me?.id;
   const send = () => {
@@ -137,7 +143,7 @@ export function choiceAmong(slot, free, kind, fixed, act) {
     : count === 1 ? t(`whom.${kind}One`, chosen[0])
     : t(count === BOTH ? `whom.${kind}Both` : `whom.${kind}All`, { count });
   return [
-    whomFields(free, fixed),
+    whomFields(slot.id, free, fixed),
     h("div", null, button("", [label, whose(slot.title)], send, { disabled: count === 0 })),
   ];
 }
@@ -149,7 +155,7 @@ const MOST_IDS = 100;
 /** Book or reserve what is chosen in a list, and say what came of it, also after a reload. @param {any[]} slots of the list */
 function bar(slots) {
   const chosen = slots.filter(({ id }) => whom.several?.has(id));
-  const people = everybody().filter(({ id }) => isChosen(id));
+  const people = everybody().filter(({ id }) => isChosen(SEVERAL, id));
   const claims = chosen.flatMap((slot) => people
     .filter((person) => shows.fits?.(slot, person) ?? true)
     .map((person) => ({ slotId: slot.id, title: slot.title, person })));
@@ -180,7 +186,7 @@ function bar(slots) {
       { class: "notice several" },
       h("h2", { id: "several" }, whom.several ? t("several.chosen", { count: chosen.length }) : t("action.deciding")),
       failed && h("p", { class: "error" }, icon("warning"), h("span", null, reason(failed))),
-      whom.several && others().length > 0 && whomFields(everybody()),
+      whom.several && others().length > 0 && whomFields(SEVERAL, everybody()),
       whom.several && h(
         "div",
         { class: "row" },

@@ -43,7 +43,7 @@ SCHEDULE_FIELDS = {
 }
 NOTED_DESCRIPTION_LENGTH = 200
 TERMS_FIELDS = api_names(CampaignTerms, but=("campaign_id", "version", "stored"))
-HOLIDAY_LIST_FIELDS = {"name": "name", "holidays": "holidays"}
+HOLIDAY_LIST_FIELDS = api_names(HolidayList, but=("id",))
 RESOURCE_FIELDS = {"name": "name", "kind": "kind", "leader": "leader_ref"}
 USER_FIELDS = {
     "email": "email",

@@ -70,10 +70,12 @@ class BookingAction(DescribedEnum):
 
 
 class MadeAs(DescribedEnum):
-    """As what somebody made a booking for another user, if not as a teammate or an organizer."""
+    """As what somebody made a booking for a user, if neither as the user nor as a teammate."""
 
     GUARDIAN = "guardian", "A guardian of the user made the booking."
     LEADER = "leader", "Somebody who leads the slot made the booking."
+    ORGANIZER = "organizer", "An organizer made the booking."
+    DRAW = "draw", "A draw gave the place. Its organizer is the booker."
 
 
 class Attendance(DescribedEnum):
@@ -221,7 +223,7 @@ class Booking:
 
     `groups` are the user's groups at the time of booking, if the slot depends on groups.
     `waitlisted_by` is the organizer who put the user on the waiting list; None for the user.
-    `made_as` is None for a booking that its booker manages.
+    `made_as` is None for a booking that its booker manages, whatever they are now.
     """
 
     id: BookingId
@@ -242,8 +244,8 @@ class Booking:
     waitlisted_by: UserId | None = attribute("waitlistedBy", default=None)
     made_as: MadeAs | None = fact(
         default=None,
-        shown="As what somebody made the booking; null if it was the user, a teammate or an "
-        "organizer.",
+        shown="As what somebody made the booking; null if it was the user, a teammate or the "
+        "waiting list.",
     )
     stored: Stored = field(default=None, compare=False, repr=False)
 
@@ -270,14 +272,16 @@ class Booking:
     def is_managed_by(self, caller: Caller) -> bool:
         """Return whether the caller sees all of it and may change it.
 
-        These are its user and their guardians, all organizers, and its booker: one who made it as
-        a leader while they lead the slot, and as a guardian while they are one.
+        These are its user and their guardians, all organizers, and its booker: a teammate, and a
+        leader while they lead the slot. A former guardian or organizer has no part in it.
         """
         if caller.is_organizer or caller.user_id == self.user_id or self.user_id in caller.acts_for:
             return True
-        if caller.user_id != self.made_by or self.made_as is MadeAs.GUARDIAN:
+        if caller.user_id != self.made_by:
             return False
-        return self.made_as is None or self.slot_id in caller.leads
+        return self.made_as is None or (
+            self.made_as is MadeAs.LEADER and self.slot_id in caller.leads
+        )
 
     def is_led_by(self, caller: Caller) -> bool:
         """Return whether the caller records its attendance and sees it in rosters."""

@@ -103,7 +103,6 @@ def announcement_mail(
 
     `dependents` are those for whom a guardian gets it who is no recipient as a user.
     """
-    several = {"dependents": " ".join(dependents)} if len(dependents) > 1 else {}
     return OutboxEntry(
         f"{ANNOUNCEMENT.name}:{announcement.id}:{user_id}",
         Channel.MAIL,
@@ -112,7 +111,7 @@ def announcement_mail(
         now,
         user_id,
         announcement.audience.slot_id,
-        data={"announcement": announcement.id, "by": announcement.by, **several},
+        data={"announcement": announcement.id, "by": announcement.by},
         expires_at=announcement.at + MAX_AGE,
-        dependent_id=dependents[0] if len(dependents) == 1 else None,
+        dependents=tuple(dependents),
     )

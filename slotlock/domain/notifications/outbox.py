@@ -66,7 +66,7 @@ class OutboxEntry:
     is sent or failed. After `expires_at` it is not sent any more.
 
     `due_at` of an entry that is being sent is the end of its lease. `lead_id` is the entry with
-    which this one is sent. With `dependent_id`, the entry is about that user, and goes to `user_id`
+    which this one is sent. With `dependents`, the entry is about these users, and goes to `user_id`
     as a guardian: its id is that of the change, followed by the guardian.
     """
 
@@ -88,7 +88,12 @@ class OutboxEntry:
     recipient: str | None = None
     note: str | None = None
     done_at: datetime | None = None
-    dependent_id: UserId | None = None
+    dependents: tuple[UserId, ...] = ()
+
+    @property
+    def dependent_id(self) -> UserId | None:
+        """The only user for whom a guardian gets it; an announcement may be for several."""
+        return self.dependents[0] if len(self.dependents) == 1 else None
 
     @property
     def about_id(self) -> UserId | None:
@@ -99,12 +104,6 @@ class OutboxEntry:
     def change_id(self) -> str:
         """The id without the guardian: the same change has it for all recipients."""
         return self.id.removesuffix(f":{self.user_id}") if self.dependent_id else self.id
-
-    @property
-    def dependents(self) -> tuple[UserId, ...]:
-        """The users for whom a guardian gets it; an announcement may be for several."""
-        several = self.data.get("dependents", "").split()
-        return (self.dependent_id,) if self.dependent_id else tuple(map(UserId, several))
 
     @property
     def can_retry(self) -> bool:

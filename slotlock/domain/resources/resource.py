@@ -1,8 +1,9 @@
 """A resource that slots occupy, and the rules for its name."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Annotated
 
 from slotlock.domain.booking.booking import SlotId
@@ -27,6 +28,10 @@ MAX_FREE_BUSY_TIME = timedelta(days=92)
 MAX_BUSY_SPANS = 1_000
 # How long after the end of a slot its leader reads the roster and corrects the attendance.
 LEADS_AFTER_END = timedelta(days=90)
+# The words that two names do not have in common are more similar than this: not `Neu` and `Nolte`.
+_NEAR = 0.5
+# A title in Chinese follows the name without a blank.
+_WORD = re.compile("老[师師]|(?:(?!老[师師])\\S)+")
 
 
 class ResourceKind(DescribedEnum):
@@ -146,10 +151,28 @@ def leader_refusal(user_id: UserId, user: User | None) -> LeaderRefusal | None:
 def unknown_resource(field: str, name: str, known_names: Collection[str]) -> InvalidInput:
     """Return the problem of a name that no resource has, with the nearest name."""
     problem = ProblemCode.UNKNOWN_RESOURCE.problem(name=name)
-    by_key = {name_key(known): known for known in known_names}
-    for nearest in get_close_matches(name_key(name), by_key, n=1):
-        problem = ProblemCode.SIMILAR_RESOURCE.problem(name=name, similar=by_key[nearest])
+    if nearest := _nearest(name, known_names):
+        problem = ProblemCode.SIMILAR_RESOURCE.problem(name=name, similar=nearest)
     return InvalidInput((FieldProblem(field, problem),))
+
+
+def _nearest(name: str, known_names: Collection[str]) -> str | None:
+    """Return the known name whose other words are nearest; None if none is near.
+
+    `Herr Neu` is not near to `Herr Quast`, with which it has the title in common.
+    """
+    by_key = {name_key(known): known for known in known_names}
+    key = name_key(name)
+    close = get_close_matches(key, by_key, n=len(by_key) or 1)
+    nearest = max(close, key=lambda known: _likeness(key, known), default=None)
+    return by_key[nearest] if nearest and _likeness(key, nearest) > _NEAR else None
+
+
+def _likeness(name: str, known: str) -> float:
+    """Return how similar the words are that only one of two names has, from 0 to 1."""
+    words, others = map(_WORD.findall, (name, known))
+    only, others = [w for w in words if w not in others], [w for w in others if w not in words]
+    return SequenceMatcher(None, " ".join(only), " ".join(others)).ratio() if only and others else 1
 
 
 def free_busy(

@@ -51,6 +51,7 @@ class ProblemCode(Enum):
     TOO_MANY_GUARDIANS = "A user has at most {maximum} guardians."
     TOO_MANY_DEPENDENTS = "A guardian acts for at most {maximum} users, and {name} does so already."
     DEPENDENT_NOT_MEMBER = "Only members can have guardians."
+    DEPENDENT_EXISTS = "These guardians already act for {name}."
     USER_IS_BANNED = "The user is banned."
     HAS_PASSWORD = "The user has a password already."
     SIGNS_IN_AT_PROVIDER = "The user signs in at a provider."

@@ -1,9 +1,11 @@
 """The columns of a file of users, and the headers by which schools call them.
 
-`Name`, `Nom` and `Nombre` have their meaning from the columns beside them, and so has `Eltern`.
+`Name`, `Nom` and `Nombre` have their meaning from the columns beside them, and so have `Eltern` and
+`E-Mail 1`.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from slotlock.domain.shared.tables.headers import columns_by_header, fold_header
 
@@ -35,6 +37,8 @@ from slotlock.domain.shared.tables.headers import columns_by_header, fold_header
 
 # The addresses of guardians, or their names beside a column of addresses.
 _GUARDIANS = "guardians"
+# The addresses of a user, or those of two guardians.
+_EMAILS = "emails"
 # Whose addresses a file has that does not say it.
 ADDRESSES_OF = (_, GUARDIANS) = ("users", "guardians")
 
@@ -97,31 +101,10 @@ _SPELLINGS = {
         电话, 电话号码, 手机, 手机号, 手机号码, 联系电话, 联系方式
         電話, 電話號碼, 手機, 手機號碼, 聯絡電話, 聯絡方式
     """,
-    # An address of each; `parent 1 email` and `parent 2 email` are two of them.
-    GUARDIAN: """
-        guardian email, parent email, parents email, email of parents, email parent
-        parent/guardian email, email of parent, email of guardian
-        mother email, mother's email, email of mother, father email, father's email, email of father
-        E-Mail der Eltern, E-Mail Eltern, Eltern-E-Mail, Elternmail
-        E-Mail Elternteil, E-Mail Sorgeberechtigte
-        E-Mail Erziehungsberechtigte, E-Mail der Sorgeberechtigten, E-Mail der Mutter
-        E-Mail des Vaters, E-Mail Mutter, E-Mail Vater, E-Mail der Erziehungsberechtigten
-        Elternteil E-Mail, Mutter E-Mail, Vater E-Mail
-        Eltern E-Mail-Adresse, E-Mail-Adresse der Eltern, E-Mail-Adresse Eltern
-        courriel des parents, courriel parent
-        courriel de la mère, courriel du père, courriel mère, courriel père
-        courriel du responsable, adresse e-mail des parents, mail des parents, e-mail des parents
-        correo del tutor, correo de los padres, correo de la madre
-        correo del padre, correo electrónico de los padres, correo electrónico del tutor
-        correo madre, correo padre, correo padres
-        母亲邮箱, 父亲邮箱, 母親信箱, 父親信箱
-        家长邮箱, 家长电子邮箱, 家长电子邮件, 监护人邮箱, 监护人电子邮箱
-        家長信箱, 家長電郵, 家長電子郵件, 監護人信箱, 監護人電郵, 監護人電子郵件
-    """,
     _GUARDIANS: """
         parent, parents, parent/guardian
         Eltern, Elternteil, Sorgeberechtigte, Erziehungsberechtigte, Sorgeberechtigter
-        Erziehungsberechtigter, Sorgeberechtigte/r, Erziehungsberechtigte/r
+        Erziehungsberechtigter, Sorgeberechtigte/r, Erziehungsberechtigte/r, Erz.-Ber.
         responsable, responsable légal, représentant légal
         tutor, tutor legal
         家长, 监护人, 家長, 監護人
@@ -146,19 +129,47 @@ _SPELLINGS = {
         负责, 带领, 負責, 帶領
     """,
 }
+# Besides those of `_GUARDIANS`, whose addresses are `E-Mail der Mutter` or `Mutter E-Mail`.
+_ADDRESSED = """
+    guardian, mother, mother's, father, father's
+    Mutter, Vater, Vaters, Sorgeberechtigten, Erziehungsberechtigten
+    responsables, mère, père
+    tutores, madre, padre, padres
+    母亲, 父亲, 母親, 父親
+"""
 _NUMBERS = str.maketrans("", "", "12")
-_COLUMN_OF = columns_by_header(_SPELLINGS)
+_COLUMN_OF = columns_by_header({GUARDIAN: GUARDIAN, **_SPELLINGS})
+
+
+def _any_of(headers: Iterable[str]) -> str:
+    return f"(?:{'|'.join(headers)})"
+
+
+_ADDRESS = _any_of(header for header, column in _COLUMN_OF.items() if column == EMAIL)
+_GUARDIAN = _any_of(
+    header
+    for header, column in columns_by_header({**_SPELLINGS, GUARDIAN: _ADDRESSED}).items()
+    if column in (GUARDIAN, _GUARDIANS)
+)
+_ADDRESS_OF_GUARDIAN = re.compile(
+    f"{_ADDRESS}(?:of|ofthe|de[rs]?|dela|du|del|delos)?{_GUARDIAN}|{_GUARDIAN}{_ADDRESS}"
+)
 
 
 def columns_of(headers: Sequence[str], *, addresses_of_guardians: bool = False) -> list[str | None]:
     """Return the column that each header stands for; None for an unknown one.
 
     `Name` beside `Vorname` is the last name, and `Nombre` beside `Apellidos` the first. `Eltern`
-    has names beside `E-Mail der Eltern`, and otherwise addresses.
+    has names beside `E-Mail der Eltern`, and otherwise addresses. `E-Mail 1` and `E-Mail 2` are
+    addresses of guardians, unless the file has other addresses.
     """
     columns = list(map(_column_of, headers))
     if addresses_of_guardians:
-        columns = [GUARDIAN if column == EMAIL else column for column in columns]
+        columns = [GUARDIAN if column in (EMAIL, _EMAILS) else column for column in columns]
+    if not {EMAIL, GUARDIAN}.intersection(columns):
+        emails = GUARDIAN if columns.count(_EMAILS) > 1 else EMAIL
+        columns = [emails if column == _EMAILS else column for column in columns]
+    columns = [None if column == _EMAILS else column for column in columns]
     guardians = GUARDIAN_NAME if GUARDIAN in columns else GUARDIAN
     columns = [guardians if column == _GUARDIANS else column for column in columns]
     if (FIRST_NAME in columns) is not (LAST_NAME in columns):
@@ -169,6 +180,12 @@ def columns_of(headers: Sequence[str], *, addresses_of_guardians: bool = False) 
 
 def _column_of(header: str) -> str | None:
     folded = fold_header(header)
-    numbered = _COLUMN_OF.get(folded.translate(_NUMBERS))
-    is_numbered = numbered in (GUARDIAN, GUARDIAN_NAME, _GUARDIANS)
-    return _COLUMN_OF.get(folded) or (numbered if is_numbered else None)
+    if folded in _COLUMN_OF:
+        return _COLUMN_OF[folded]
+    unnumbered = folded.translate(_NUMBERS)
+    if _ADDRESS_OF_GUARDIAN.fullmatch(unnumbered):
+        return GUARDIAN
+    column = _COLUMN_OF.get(unnumbered)
+    if column == EMAIL:
+        return _EMAILS
+    return column if column in (GUARDIAN, GUARDIAN_NAME, _GUARDIANS) else None

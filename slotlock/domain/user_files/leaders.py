@@ -12,7 +12,7 @@ from slotlock.domain.resources.resource import (
     unknown_resource,
     validate_kind,
 )
-from slotlock.domain.shared.problems import Problem
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.tables.file_problems import ProblemCollector
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.value_object import value_object
@@ -58,7 +58,7 @@ def plan_leaders(
             leaders.setdefault(led, None)
         for name in _split(row.leads, by_key):
             resource = by_key.get(name_key(name))
-            if problem := _problem_of(name, resource, resources):
+            if problem := _problem_of(name, resource, resources, user):
                 problems.add(row.line, LEADS, problem, problem.code.name, **problem.values)
             elif resource and lines.setdefault(resource.name, row.line) != row.line:
                 first_line = lines[resource.name]
@@ -74,12 +74,14 @@ def plan_leaders(
 
 
 def _problem_of(
-    name: str, resource: Resource | None, resources: Sequence[Resource]
+    name: str, resource: Resource | None, resources: Sequence[Resource], user: User | None
 ) -> Problem | None:
-    """Return why nobody can lead what has this name; None if somebody can."""
+    """Return why a user cannot lead what has this name; None if they can."""
     if resource is None:
         known = [each.name for each in resources if each.kind is ResourceKind.STAFF]
         return unknown_resource(LEADS, name, known).problems[0].message
+    if user and user.banned and not _is_led_by(resource, user):
+        return ProblemCode.USER_IS_BANNED.problem()
     return validate_kind(replace(resource, leader=SOMEBODY))
 
 

@@ -5,6 +5,7 @@ The columns are those of `columns.py`.
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from itertools import zip_longest
 
@@ -56,10 +57,12 @@ from slotlock.domain.users.user import (
 MAX_IMPORTED_USERS = 10_000
 # A slash does not: `2025/26` is a group.
 _GROUP_SEPARATORS = re.compile("[;,|\r\n\u2028\u3001\uff0c\uff1b]")
-# No address has a blank.
-_ADDRESS_SEPARATORS = re.compile(r"[\s;,|\u3001\uff0c\uff1b]+")
+# No address has a blank; `a/b@x.org` is one.
+_ADDRESS_SEPARATORS = re.compile(r"(?:[\s;,|\u3001\uff0c\uff1b]|(?<=\s)/(?=\s))+")
 # A comma is a part of `Becker, Anna`.
 _NAME_SEPARATORS = re.compile("[;|\r\n\u2028\u3001\uff1b]")
+# Between two full names these are separators, too.
+_WEAK_SEPARATORS = (re.compile(r"[/&]|\s(?:und|and|et|y)\s"), re.compile("[,\uff0c]"))
 # Han, Kana and Hangul: the last name comes first, without a blank.
 _EAST_ASIAN = re.compile(
     "[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -112,10 +115,14 @@ class UserRow:
 
 @value_object
 class UserFile:
-    """The users in a file, and the headers of the columns that the import does not know."""
+    """The users in a file, and the headers of the columns that the import does not know.
+
+    `headers` is what the file calls the columns, for problems that are found later.
+    """
 
     rows: tuple[UserRow, ...]
     ignored_columns: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def login_names(self) -> list[str]:
@@ -161,7 +168,7 @@ def parse_user_file(body: bytes, *, addresses_of_guardians: bool = False) -> Use
             problems.add(line, None, message, code, maximum=MAX_IMPORTED_USERS)
             break
         parser.parse(line, cells)
-    file = UserFile(tuple(parser.rows), table.ignored_columns)
+    file = UserFile(tuple(parser.rows), table.ignored_columns, problems.headers)
     return problems.to_invalid_file() if problems.count else file
 
 
@@ -198,6 +205,18 @@ def split_list_name(text: str) -> tuple[str, str | None]:
     if not family_name or not given_name or "," in given_name:
         return text, None
     return join_names(given_name, family_name), family_name
+
+
+def _split_names(cell: str, count: int) -> list[str]:
+    """Return the names in a cell, which are those of so many guardians."""
+    names = [one_line(each) for each in _NAME_SEPARATORS.split(cell)]
+    for separators in _WEAK_SEPARATORS if len(names) < count else ():
+        parts = [one_line(each) for each in separators.split(cell)]
+        if len(parts) == count and all(
+            " " in each or _EAST_ASIAN.fullmatch(each) for each in parts
+        ):
+            return parts
+    return names
 
 
 class _RowParser:
@@ -298,8 +317,8 @@ class _RowParser:
             )
         guardians: dict[str, NamedGuardian] = {}
         for cell, named in zip(addresses, names, strict=True):
-            of_cell = filter(None, _ADDRESS_SEPARATORS.split(cell))
-            for text, name in zip_longest(of_cell, map(one_line, _NAME_SEPARATORS.split(named))):
+            of_cell = list(filter(None, _ADDRESS_SEPARATORS.split(cell)))
+            for text, name in zip_longest(of_cell, _split_names(named, len(of_cell))):
                 login_name = normalize_login_name(text) if text else None
                 if login_name:
                     guardians.setdefault(login_name, NamedGuardian(login_name, name or None))

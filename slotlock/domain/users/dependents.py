@@ -1,7 +1,8 @@
 """Dependents: users, such as children, for whom one or two guardians act."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.account_admin_rules import SelfRegistered
@@ -19,6 +20,20 @@ def validate_guardians(role: Role, guardian_ids: Sequence[UserId]) -> Problem | 
         return ProblemCode.DEPENDENT_NOT_MEMBER.problem()
     if len(guardian_ids) > MAX_GUARDIANS:
         return ProblemCode.TOO_MANY_GUARDIANS.problem(maximum=MAX_GUARDIANS)
+    return None
+
+
+def namesake_refusal(new: User, users: Iterable[User]) -> InvalidInput | None:
+    """Return why a new user with guardians may be one of these users; None if it is another.
+
+    As in a file of users, the name is not enough if both have a login name.
+    """
+    for each in users:
+        is_sibling = not {*each.guardians}.isdisjoint(new.guardians)
+        is_unsure = new.has_made_login_name or each.has_made_login_name
+        if is_sibling and is_unsure and fold(each.name) == fold(new.name):
+            problem = ProblemCode.DEPENDENT_EXISTS.problem(name=each.name)
+            return InvalidInput((FieldProblem("name", problem),))
     return None
 
 

@@ -139,7 +139,9 @@ class AccountAdminMutations:
     @CREATE_USER.mutation(
         "Create an account without a password, and an invitation with which its user "
         "sets one. Organizers create members, admins create every role. `SelfRegistered` if nobody "
-        "has vouched for a guardian."
+        "has vouched for a guardian. `DEPENDENT_EXISTS` if a guardian acts for a user with this "
+        "name already, and one of both has no login name: a repeated request creates no second "
+        "one."
     )
     async def create_user(self, info: Info, input: CreateUserArgument) -> object:
         organizer = info.context.require_organizer()

@@ -53,8 +53,7 @@ class Campaign(Node):
     published_at = attribute_field(
         "_campaign.published_at",
         datetime | None,
-        "Since when everyone sees the campaign; null while it is hidden, and for one that an "
-        "earlier version published.",
+        "Since when everyone sees the campaign; null while it is hidden.",
     )
     opens_at = attribute_field(
         "_campaign.terms.opens_at", datetime, "The campaign takes bookings from this time on."

@@ -115,8 +115,9 @@ async def _change(info: Info, sent_id: str, change: Callable[..., Any], *more: o
 class DrawMutations:
     @SET_WISHES.mutation(
         "Rank the slots of a campaign that the caller wishes for. The list replaces the one of "
-        "before, alone or with others; an empty one removes it. It counts when the wishes are "
-        f"closed. Fails with `WrongDrawState` after that. At most {MAX_WISHES} slots."
+        "before, alone or with others; an empty one removes it. One of a team ends for all of its "
+        "members; others of a family keep theirs. It counts when the wishes are closed. "
+        f"Fails with `WrongDrawState` after that. At most {MAX_WISHES} slots."
     )
     async def set_wishes(
         self,

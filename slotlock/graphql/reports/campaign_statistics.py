@@ -162,4 +162,4 @@ def _page_after(
 ) -> Page[Item]:
     """Return the items that follow the last key."""
     start = 0 if last_key is None else bisect_right(items, last_key, key=key)
-    return Page(tuple(items[start : start + first]), len(items) > start + first)
+    return Page.of(items[start:], first)

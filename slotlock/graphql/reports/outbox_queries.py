@@ -3,6 +3,7 @@
 Admins let what failed be sent again.
 """
 
+import asyncio
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -59,6 +60,11 @@ class OutboxEntry:
     async def user(entry: Parent[outbox.OutboxEntry], info: Info) -> User | None:
         return await load_referenced_user(info, entry.user_id) if entry.user_id else None
 
+    @field(description="The users whom it is about, if `user` gets it as their guardian.")
+    async def dependents(entry: Parent[outbox.OutboxEntry], info: Info) -> list[User]:
+        found = await asyncio.gather(*(load_referenced_user(info, id_) for id_ in entry.dependents))
+        return [user for user in found if user is not None]
+
     @field(description="The slot that it is about; null for another subject.")
     async def slot(entry: Parent[outbox.OutboxEntry], info: Info) -> Slot | None:
         return await load_slot(info, entry.slot_id) if entry.slot_id else None
@@ -69,7 +75,7 @@ class OutboxFilterInput:
     state: OutboxState | None = field(default=None, description="Only entries of this state.")
     channel: Channel | None = field(default=None, description="Only mails, or only calls.")
     user_id: strawberry.ID | None = field(
-        default=None, description="Only what was sent to this user."
+        default=None, description="Only what was sent to this user, or to guardians about them."
     )
     slot_id: strawberry.ID | None = field(default=None, description="Only what is about this slot.")
     kind: str | None = field(default=None, description="Only this kind, such as `invitation`.")
@@ -86,7 +92,13 @@ class OutboxFilterInput:
         if self.slot_id and slot_id is None:
             raise bad_input("slotId", "`slotId` must be the id of a slot.")
         return OutboxFilter(
-            self.state, self.channel, user_id or None, slot_id or None, self.kind, self.since
+            self.state,
+            self.channel,
+            None,
+            slot_id or None,
+            self.kind,
+            self.since,
+            user_id or None,
         )
 
 

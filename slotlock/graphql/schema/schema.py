@@ -12,7 +12,6 @@ from slotlock.graphql.accounts.sign_on import SignOnMutations
 from slotlock.graphql.booking.attendance import AttendanceMutations
 from slotlock.graphql.booking.book import BookingMutations
 from slotlock.graphql.booking.booking_changes import BookingChangeMutations
-from slotlock.graphql.booking.family_places import FamilyPlace
 from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
 from slotlock.graphql.booking.user_places import UserPlaceQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations, WaitlistQueries
@@ -115,7 +114,6 @@ schema = strawberry.Schema(
     query=Query,
     mutation=Mutation,
     subscription=Subscription,
-    types=[FamilyPlace],
     config=StrawberryConfig(scalar_map=SCALARS),
 )
 

@@ -157,6 +157,8 @@ def select_meetings(
     return list(islice(found, first))
 
 
+# The field that shows bookings and entries of several users.
+FAMILY = "familyPlaces"
 # The facts that each field of a slot shows. Fields of other types may have the same names.
 FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if field.api_name} | {
     "meetings": {"meetings", "start", "end"},
@@ -172,6 +174,8 @@ FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if fiel
     "checkInQr": {"title"},
     "cancelReason": {"cancellation"},
     "cancelledForMe": {"cancellation"},
+    # Of a place of a family.
+    "cancelled": {"cancellation"},
 }
 
 
@@ -186,8 +190,8 @@ def select_parts(names: frozenset[str]) -> SlotSelection:
     return SlotSelection(
         facts=frozenset().union(*(FACTS_OF_FIELDS.get(name, ()) for name in names)),
         remaining="remaining" in names or "isBooked" in names,
-        my_booking=not names.isdisjoint(("myBooking", "meetingUrl", "cancelledForMe")),
-        my_waitlist_entry="myWaitlistEntry" in names,
+        my_booking=not names.isdisjoint(("myBooking", "meetingUrl", "cancelledForMe", FAMILY)),
+        my_waitlist_entry="myWaitlistEntry" in names or FAMILY in names,
         waitlist_length="waitlistLength" in names,
         booked_by="bookedBy" in names,
     )

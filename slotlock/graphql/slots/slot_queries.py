@@ -1,6 +1,6 @@
 """Queries that list slots and their bookings."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from slotlock.domain.booking.booking import BookingId
 from slotlock.domain.shared.pagination import Page, Position, TitlePosition
 from slotlock.domain.shared.sorting import sort_key
 from slotlock.domain.slots.selected_slot import ReadableSlot
+from slotlock.domain.users.user import User
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import ReadForArgument
@@ -28,7 +29,8 @@ from slotlock.graphql.core.connections import (
 )
 from slotlock.graphql.core.cursors import BY_ID, BY_TIME, BY_TITLE, ListCursors
 from slotlock.graphql.core.enums import SlotOrder, TimeOrder
-from slotlock.graphql.slots.facts import slot_selection
+from slotlock.graphql.core.node import selected_names
+from slotlock.graphql.slots.facts import FAMILY, select_parts, slot_selection
 from slotlock.graphql.slots.filters import SlotsFilter
 from slotlock.graphql.slots.slot_types import (
     Booking,
@@ -93,19 +95,26 @@ class SlotQueries:
         cursors: ListCursors[Any] = SLOTS_BY_TITLE if order_by.is_by_title else SLOTS_BY_START
         page_size, position = page_start(cursors, first, after)
         slot_filter = await resources.filter_with_resource(services, slot_filter)
-        selection = slot_selection(info)
+        names = selected_names(info)
+        selection = select_parts(names)
         page: Page[ReadableSlot]
         count: Count | None = None
+        dependents: Sequence[User] | None = None
         if wanted.bookable_by_me:
             page = await viewer_queries.list_bookable_slots(
                 services, slot_filter, order_by, page_size, position, context.caller, selection
             )
         else:
+            # An organizer sees more slots than their dependents.
+            if FAMILY in names and viewer is not None and not viewer.is_organizer:
+                dependents = await context.loaders.dependents.load(viewer.user_id) or ()
+            users = [each.id for each in dependents] if dependents else ()
             page = await viewer_queries.list_slots(
-                services, slot_filter, order_by, page_size, position, viewer, selection
+                services, slot_filter, order_by, page_size, position, viewer, selection, users
             )
             count = partial(services.slots.count, slot_filter, services.now())
-        return SlotConnection(page, Slot.show_all(page.items, viewer), cursors, after, count)
+        shown = Slot.show_all(page.items, viewer, dependents)
+        return SlotConnection(page, shown, cursors, after, count)
 
     @field(
         description="The active bookings of the caller, and those that were cancelled with their "

@@ -1,7 +1,6 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Self
@@ -16,9 +15,10 @@ from slotlock.domain.schedule.meetings import MAX_MEETINGS
 from slotlock.domain.shared.facts import Attribute
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.selected_slot import ReadableSlot, SelectedSlot
+from slotlock.domain.users import user
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
-from slotlock.graphql.check_in_codes import CALENDAR, booking_code
+from slotlock.graphql.check_in_codes import booking_code, calendar_path
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
@@ -36,23 +36,25 @@ from slotlock.graphql.core.ids import (
     series_global_id,
     waitlist_entry_global_id,
 )
-from slotlock.graphql.core.node import Node, attribute_field, property_field
+from slotlock.graphql.core.node import Node, attribute_field, property_field, selected_names
 from slotlock.graphql.core.outcomes import type_above
 from slotlock.graphql.core.refusals import USE_OVERRIDDEN_REFUSALS, RefusalCode, refusal_codes
 from slotlock.graphql.core.shared_types import Meeting
 from slotlock.graphql.slots.booking_history import BookingChange
 from slotlock.graphql.slots.facts import (
+    FAMILY,
     FirstMeetings,
     MeetingsFrom,
     MeetingsUntil,
     SlotFacts,
     select_meetings,
+    select_parts,
     slot_selection,
 )
-from slotlock.graphql.users.user_queries import User, load_referenced_user
+from slotlock.graphql.users.user_queries import USER_FIELDS, User, load_referenced_user, load_user
 from slotlock.services.booking.eligibility import Eligibility, check_eligibility
 from slotlock.services.slots import viewer_queries
-from slotlock.services.slots.family_places import FamilyPlace, find_family_places
+from slotlock.services.slots.family_places import ReadPlace, find_family_places
 
 
 def position_by_start(found: ReadableSlot) -> Position:
@@ -155,7 +157,7 @@ class Booking(Node):
 
     @property_field(
         description="As what somebody made the booking for its user; null if it was the user, a "
-        f"teammate or an organizer. {LED_SEE_IT}; null for others."
+        f"teammate or the waiting list. {LED_SEE_IT}; null for others."
     )
     def made_as(self) -> MadeAs | None:
         return self._booking.made_as if self._shows_attendance else None
@@ -234,14 +236,18 @@ class Booking(Node):
     @field(
         description="The address of an iCalendar file with the meetings of the booking, which a "
         "phone adds to its calendar: absolute if the server knows its public address, else a path "
-        "on this server. It works without signing in. Only the user sees it; null for others."
+        "on this server. It works without signing in, until the user is banned. Only the user sees "
+        "it, and each guardian another one, which ends with the relation; null for others."
     )
     def calendar_url(self, info: Info) -> str | None:
         booking, viewer = self._booking, self._viewer
         if viewer is None or not _is_own(booking.user_id, viewer):
             return None
-        code = booking_code(info.context.auth.tokens, booking.slot_id, booking.id, CALENDAR)
-        return info.context.to_url(f"/calendars/private/bookings/{code}.ics")
+        reader_id = viewer.actor_id or viewer.user_id
+        guardian_id = None if reader_id == booking.user_id else reader_id
+        tokens = info.context.auth.tokens
+        path = calendar_path(tokens, booking.slot_id, booking.id, guardian_id)
+        return info.context.to_url(path)
 
     @field(
         description="The user who has the place. In what a leader of the slot reads, they have "
@@ -352,10 +358,17 @@ class Slot(SlotFacts):
         self._state = state
         self._slot = slot = state if isinstance(state, SelectedSlot) else state.slot
         self._viewer = viewer
+        # Those of the viewer, if the state has their bookings, too.
+        self._dependents: Sequence[user.User] | None = None
         self.id = strawberry.ID("slot_" + slot.id)
 
     @classmethod
-    def show_all(cls, states: Iterable[ReadableSlot], viewer: Caller | None) -> "list[Slot]":
+    def show_all(
+        cls,
+        states: Iterable[ReadableSlot],
+        viewer: Caller | None,
+        dependents: Sequence[user.User] | None = None,
+    ) -> "list[Slot]":
         """Return the views of the slots of a list, without a call for each."""
         views = []
         for state in states:
@@ -363,6 +376,7 @@ class Slot(SlotFacts):
             view._state = state
             view._slot = slot = state if isinstance(state, SelectedSlot) else state.slot
             view._viewer = viewer
+            view._dependents = dependents
             view.id = strawberry.ID("slot_" + slot.id)
             views.append(view)
         return views
@@ -395,6 +409,10 @@ class Slot(SlotFacts):
         "position on the waiting list."
     )
     async def cancelled_for_me(self, info: Info) -> bool:
+        return await self.is_cancelled_for_viewer(info)
+
+    async def is_cancelled_for_viewer(self, info: Info) -> bool:
+        """Return whether the cancellation ended a booking or waiting list entry of the viewer."""
         viewer, cancellation = self._viewer, self._slot.cancellation
         if viewer is None or cancellation is None:
             return False
@@ -440,19 +458,37 @@ class Slot(SlotFacts):
         return await check_eligibility(info.context.services, viewer, self._slot.id)
 
     @field(
-        graphql_type=list[type_above(FamilyPlace)],  # type: ignore[misc]
         description="What the caller and each of their dependents, by name, have of the slot; "
-        "empty for an anonymous client.",
+        "empty for an anonymous client."
     )
-    async def family_places(self, info: Info) -> list[FamilyPlace]:
-        caller, loaders = info.context.viewer, info.context.loaders
+    async def family_places(self, info: Info) -> list["FamilyPlace"]:
+        context, caller, slot_id = info.context, info.context.viewer, self._slot.id
+        found: ReadableSlot | None = self._state
         if caller is None:
             return []
-        selection = replace(slot_selection(info), my_booking=True, my_waitlist_entry=True)
-        dependents = await loaders.dependents.load(caller.user_id) or ()
-        return await find_family_places(
-            info.context.services, caller, dependents, self._slot.id, selection
+        names, dependents = selected_names(info), self._dependents
+        if dependents is None:
+            dependents = await context.loaders.dependents.load(caller.user_id) or ()
+            ids = [each.id for each in dependents]
+            selection = select_parts(names | {FAMILY})
+            found = await viewer_queries.find_slot(
+                context.services, slot_id, caller, selection, ids
+            )
+        places = await find_family_places(
+            context.services,
+            caller,
+            dependents,
+            slot_id,
+            found,
+            checks_eligibility="eligibility" in names,
         )
+        users: list[User | None]
+        if names.isdisjoint(USER_FIELDS):
+            users = [User.for_reference(each.reader.user_id) for each in places]
+        else:
+            own = await load_user(info, caller.user_id)
+            users = [own, *(User.from_domain(each, caller) for each in dependents)]
+        return list(map(FamilyPlace.from_domain, places, users))
 
     @field(
         description="A text in Markdown, as the organizer entered it; null without a description. "
@@ -485,6 +521,45 @@ class Slot(SlotFacts):
     async def booked_by(self, info: Info) -> User | None:
         booker_id = _visible_booker_id(self._state, self._viewer)
         return await load_referenced_user(info, booker_id) if booker_id else None
+
+
+@strawberry.type(
+    description="What the caller, or a dependent of theirs, has of a slot. It is as that user "
+    "reads it, with codes and links."
+)
+class FamilyPlace:
+    user: User | None = field(description="The caller, or the dependent.")
+    booking: Booking | None = field(
+        description="The user's active booking, or the one that was cancelled with the slot."
+    )
+    waitlist_entry: WaitlistEntry | None = field(
+        description="The user's entry on the waiting list."
+    )
+    eligibility: type_above(Eligibility) = field(  # type: ignore[valid-type]
+        description="Whether the caller may book a place for the user now, and if not, why."
+    )
+    read: strawberry.Private[ReadPlace]
+
+    @field(
+        description="Whether the cancellation of the slot took a place from the user, or a "
+        "position on the waiting list."
+    )
+    async def cancelled(self, info: Info) -> bool:
+        slot = self.read.slot
+        return slot is not None and await Slot(slot, self.read.reader).is_cancelled_for_viewer(info)
+
+    @classmethod
+    def from_domain(cls, place: ReadPlace, user: User | None) -> Self:
+        slot, shown = place.slot, None
+        if slot is not None and (slot.bookings or slot.waitlist):
+            shown = Slot(slot, place.reader)
+        return cls(
+            user=user,
+            booking=shown.my_booking if shown else None,
+            waitlist_entry=shown.my_waitlist_entry if shown else None,
+            eligibility=place.eligibility,
+            read=place,
+        )
 
 
 SlotConnection = Connection[Slot]

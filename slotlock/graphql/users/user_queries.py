@@ -5,6 +5,8 @@ from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
+from strawberry.types.base import get_object_definition
+from strawberry.utils.str_converters import to_camel_case
 
 from slotlock.auth import accounts, invitations
 from slotlock.auth.admin import groups_and_bans
@@ -244,6 +246,12 @@ class User(Node):
             guardian_ids=user.guardians if sees_account else None,
         )
 
+
+# What only a user that was read shows.
+USER_FIELDS = (
+    frozenset(to_camel_case(each.name) for each in get_object_definition(User, strict=True).fields)
+    - REFERENCE_FIELDS
+)
 
 register_type(user.User, User, lambda outcome, view: User.from_domain(outcome, view.viewer))
 

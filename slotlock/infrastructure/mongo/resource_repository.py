@@ -11,6 +11,7 @@ is the id of a user.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -44,7 +45,11 @@ from slotlock.infrastructure.mongo.document_parts import (
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.slots.slot_query import find_states
 from slotlock.infrastructure.mongo.slots.write_set import ResourceVersion
-from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.mongo.transactions import (
+    change_with_note,
+    in_transaction,
+    insert_unless_taken,
+)
 
 PARTIAL_NAME_KEY = {"partialFilterExpression": {"nameKey": {"$exists": True}}}
 RESOURCE_INDEXES = indexes_of(
@@ -187,18 +192,12 @@ class ResourceRepository:
 
         Return False if there is no such resource.
         """
-        change = _change(resource)
-
-        async def write(session: AsyncClientSession) -> bool:
-            found = await self._resources.find_one_and_update(
-                {"_id": resource.name}, change, session=session
-            )
-            if found is not None:
-                note = note_resource_change(to_resource(found), resource, by, now)
-                await insert_notes(self._database, [note], session)
-            return found is not None
-
-        return await in_transaction(self._database, write)
+        query, update = {"_id": resource.name}, _change(resource)
+        return await change_with_note(
+            self._database,
+            partial(self._resources.find_one_and_update, query, update),
+            lambda found: note_resource_change(to_resource(found), resource, by, now),
+        )
 
     @limited
     async def rename(self, name: str, renamed: Resource, by: UserId, now: datetime) -> bool:

@@ -30,6 +30,26 @@ async def in_transaction(
             return await session.with_transaction(write)
 
 
+async def change_with_note(
+    database: Database,
+    change: Callable[..., Awaitable[Document | None]],
+    note: AuditNote | Callable[[Document], AuditNote | None] | None,
+) -> bool:
+    """Change one document with its note, or nothing. Return False if there is no such document.
+
+    `change` is a `find_one_and_*` without its session; the note may depend on what it returns.
+    """
+
+    async def write(session: AsyncClientSession) -> bool:
+        found = await change(session=session)
+        if found is not None:
+            made = note(found) if callable(note) else note
+            await insert_notes(database, [made], session)
+        return found is not None
+
+    return await in_transaction(database, write)
+
+
 async def insert_unless_taken(
     database: Database,
     collection: str,

@@ -8,7 +8,7 @@ from itertools import groupby
 from prometheus_client import Histogram
 
 from slotlock.domain.admission.tickets import RequestLost
-from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking import MadeAs, SlotId
 from slotlock.domain.booking.booking_outcomes import BookingWritten
 from slotlock.domain.booking.booking_refusals import (
     KeyReused,
@@ -68,7 +68,7 @@ class _QueuedRequest:
 
     @property
     def overrides(self) -> bool:
-        return self.command.request.as_organizer
+        return self.command.request.made_as is MadeAs.ORGANIZER
 
 
 async def serve_batch(

@@ -27,6 +27,7 @@ from slotlock.domain.booking.rules.book import (
     book,
     book_all,
     book_series,
+    book_unchanged,
 )
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.shared.value_object import value_object
@@ -127,6 +128,13 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         if slot is None:
             return refuse(SlotNotFound(self.slot_id))
         return book(slot, state.users, self.request, now)
+
+    def preview(self, state: LoadedState, now: datetime) -> Decision[BookOutcome] | None:
+        """Return the decision without the booking that it would add."""
+        slot = state.slots.get(self.slot_id)
+        if slot is None:
+            return refuse(SlotNotFound(self.slot_id))
+        return book_unchanged(slot, state.users, self.request, now)
 
 
 def permitted_claims(claims: Iterable[SlotClaim], by: BookingPermissions) -> tuple[SlotClaim, ...]:

@@ -1,6 +1,6 @@
 """Whether a caller may book a place now, decided as for a booking, without a write."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from slotlock.domain.booking.booking import SlotId
@@ -10,6 +10,7 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.container import Services
+from slotlock.services.previews import Preview
 from slotlock.services.slot_command import UnexpectedOutcomeError
 
 
@@ -31,10 +32,25 @@ async def check_eligibility(services: Services, caller: Caller, slot_id: SlotId)
     Raises:
         PyMongoError: MongoDB is unavailable.
     """
-    command = BookSlotCommand.create(
+    return _eligibility(caller, await services.previews.decide(_command(caller, slot_id)))
+
+
+async def check_eligibilities(
+    services: Services, callers: Sequence[Caller], slot_id: SlotId
+) -> list[Eligibility]:
+    """Return whether each caller may book a place, as `check_eligibility` does."""
+    commands = [_command(caller, slot_id) for caller in callers]
+    refused = await services.previews.decide_all(commands)
+    return list(map(_eligibility, callers, refused))
+
+
+def _command(caller: Caller, slot_id: SlotId) -> BookSlotCommand:
+    return BookSlotCommand.create(
         caller, slot_id, caller.user_id, hold=False, key=None, is_queued=True
     )
-    refused = await services.previews.decide(command)
+
+
+def _eligibility(caller: Caller, refused: Preview) -> Eligibility:
     if refused is None:
         return Eligibility(caller)
     if not isinstance(refused.outcome, BookingRefusal):

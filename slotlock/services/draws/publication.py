@@ -12,7 +12,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import ClassVar
 
-from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.booking import BookingId, MadeAs, SlotId, WaitlistEntry
 from slotlock.domain.booking.booking_outcomes import Booked, BookOutcome
 from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
@@ -88,7 +88,7 @@ class BookDrawnPlace(SlotCommand[BookOutcome]):
             BookingId(f"{seconds:08x}{digest[:16]}"),
             by,
             admission=SlotAdmission.DRAW,
-            is_drawn=True,
+            made_as=MadeAs.DRAW,
         )
         return cls(leaf, pseudonym_of(entry.salt, user_id), slot_id, request, key)
 

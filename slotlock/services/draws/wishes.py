@@ -54,7 +54,8 @@ async def set_wishes(
 
     These are the caller's dependents, also together with the caller, and get places together or
     none. What they wished for before ends, and others with whom they wished stay: another guardian
-    may act for these. Of a team, that of the caller ends for all. No slots remove the wishes.
+    may act for these, or one of them alone. Only a list of a team of the caller ends for all. No
+    slots remove the wishes.
     """
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not draw.is_active:
@@ -71,10 +72,11 @@ async def set_wishes(
     if users is None:
         return InvalidInput((FieldProblem("teamId", ProblemCode.NOT_IN_TEAM.problem()),))
     wishes = Wishes(tuple(users), tuple(slot_ids), _new_salt(), caller.user_id, now)
-    others_stay = bool(user_ids)
+    teams = () if user_ids else await services.teams.find_by_user(caller.user_id)
+    mates = [member.user_id for team in teams for member in team.members]
     if not slot_ids:
-        await services.wishes.delete(draw.id, senders, others_stay=others_stay)
-    elif not await services.wishes.save(draw, wishes, senders, others_stay=others_stay):
+        await services.wishes.delete(draw.id, senders, mates)
+    elif not await services.wishes.save(draw, wishes, senders, mates):
         problem = ProblemCode.WISHES_ELSEWHERE.problem()
         return InvalidInput((FieldProblem("teamId", problem),))
     # A closing that began after this read finds the wishes. One that began before may have not.

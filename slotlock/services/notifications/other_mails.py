@@ -65,11 +65,16 @@ async def load_opening(
 async def load_announcement(
     services: Services, entry: OutboxEntry, context: MailContext
 ) -> Values | None:
-    """Return the values of an announcement; None if it is no longer stored."""
+    """Return the values of an announcement; None if it is no longer stored, or the sender banned.
+
+    Of an account that somebody has taken over, no text reaches anybody after the ban.
+    """
     found = await services.announcements.find(entry.data["announcement"])
     if found is None:
         return None
     organizer, audience = await services.users.find_soon(found.by), found.audience
+    if organizer is not None and organizer.banned and not organizer.erased:
+        return None
     view = (
         f"slot/slot_{audience.slot_id}"
         if audience.slot_id

@@ -77,5 +77,5 @@ def to_guardian(entry: OutboxEntry, guardian_id: UserId | None) -> OutboxEntry:
         user_id=guardian_id,
         # What the guardian may refuse, or is no change of a booking, is a mail of its own.
         group=f"{'user' if is_collected else entry.kind}:{guardian_id}",
-        dependent_id=entry.user_id,
+        dependents=(entry.user_id,) if entry.user_id else (),
     )

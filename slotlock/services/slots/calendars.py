@@ -90,9 +90,16 @@ async def _collect_bookings(
 
 
 async def booking_calendar(
-    services: Services, slot_id: SlotId, booking_id: BookingId, board_url: str
+    services: Services,
+    slot_id: SlotId,
+    booking_id: BookingId,
+    board_url: str,
+    guardian_id: UserId | None = None,
 ) -> Sequence[CalendarEvent] | None:
-    """Return the meetings of one booking; None if there is no such booking any more."""
+    """Return the meetings of one booking, as its user or a guardian reads them.
+
+    Return None if there is no such booking any more, or if it is not for this reader any more.
+    """
     now = services.now()
     state = await services.slots.find(SlotQuery(slot_id, now, [], [booking_id]))
     if state is None:
@@ -105,9 +112,17 @@ async def booking_calendar(
         if booking is None or booking.slot_id != slot_id or not is_visible(state.slot, None):
             return None
         events = list(events_of_booking(state.slot, booking, now))
-    user = await services.users.find_soon(booking.user_id)
+    reader_id = guardian_id or booking.user_id
+    users = await services.users.find_many({booking.user_id, reader_id})
+    user, reader = users.get(booking.user_id), users.get(reader_id)
+    if user is None or reader is None or reader.banned:
+        return None
+    if guardian_id is not None:
+        if guardian_id not in user.guardians:
+            return None
+        events = [event.named_for(user.given_name) for event in events]
     site = await services.site.load()
-    language = language_of(user.locale if user else None, site.locale)
+    language = language_of(reader.locale, site.locale)
     return await with_descriptions(services, events, board_url, language)
 
 

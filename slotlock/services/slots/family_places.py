@@ -1,30 +1,27 @@
 """What the caller and each of their dependents have of a slot."""
 
-import asyncio
 from collections.abc import Sequence
 
+from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_refusals import UserBanned
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.user import Caller, User
-from slotlock.services.booking.eligibility import Eligibility, check_eligibility
+from slotlock.services.booking.eligibility import Eligibility, check_eligibilities
 from slotlock.services.container import Services
-from slotlock.services.slots import viewer_queries
 
 
 @value_object
-class FamilyPlace:
+class ReadPlace:
     """A slot as one of a family reads it; None if they see no such slot.
 
-    `dependent` is None for the caller, who reads it as such.
+    `eligibility` is None unless it was asked for.
     """
 
     reader: Caller
-    dependent: User | None
-    slot_id: SlotId
     slot: ReadableSlot | None
+    eligibility: Eligibility | None
 
 
 async def find_family_places(
@@ -32,21 +29,23 @@ async def find_family_places(
     caller: Caller,
     dependents: Sequence[User],
     slot_id: SlotId,
-    selection: SlotSelection,
-) -> list[FamilyPlace]:
-    """Return the places of the caller and of these dependents. Calls at once share their reads."""
-    family = [(caller, None), *((caller.as_dependent(each.id), each) for each in dependents)]
-    found = await asyncio.gather(
-        *(viewer_queries.find_slot(services, slot_id, reader, selection) for reader, _ in family)
-    )
-    return [
-        FamilyPlace(reader, dependent, slot_id, slot)
-        for (reader, dependent), slot in zip(family, found, strict=True)
-    ]
+    slot: ReadableSlot | None,
+    *,
+    checks_eligibility: bool,
+) -> list[ReadPlace]:
+    """Return the places of the caller and then of these dependents, from one reading of the slot.
 
-
-async def check_family_eligibility(services: Services, place: FamilyPlace) -> Eligibility:
-    """Return whether the caller may book the place for its user."""
-    if place.dependent is not None and place.dependent.banned:
-        return Eligibility(place.reader, UserBanned(place.reader.user_id))
-    return await check_eligibility(services, place.reader, place.slot_id)
+    `slot` is as the caller sees it. Calls for many slots at once share their reads.
+    """
+    readers = [caller, *(caller.as_dependent(each.id) for each in dependents)]
+    checked: Sequence[Eligibility | None] = [None] * len(readers)
+    if checks_eligibility:
+        checked = await check_eligibilities(services, readers, slot_id)
+    places = [ReadPlace(caller, slot, checked[0])]
+    if caller.is_organizer and slot and not is_visible(slot.slot, readers[-1]):
+        slot = None  # dependents are members
+    for dependent, reader, eligibility in zip(dependents, readers[1:], checked[1:], strict=True):
+        is_banned = eligibility is not None and dependent.banned
+        refused = Eligibility(reader, UserBanned(dependent.id)) if is_banned else eligibility
+        places.append(ReadPlace(reader, slot, refused))
+    return places

@@ -1,7 +1,7 @@
 """Queries for slots and bookings that return only what their viewer may see."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -44,12 +44,16 @@ async def find_slot(
     slot_id: SlotId,
     viewer: Caller | None,
     selection: SlotSelection = EVERYTHING,
+    dependents: Sequence[UserId] = (),
 ) -> ReadableSlot | None:
-    """Return what is selected of a slot; None if the viewer sees no such slot."""
+    """Return what is selected of a slot; None if the viewer sees no such slot.
+
+    The bookings and waitlist entries of these dependents are read, too.
+    """
     # The repository combines the reads of concurrent requests.
     selection = selection.visible_to(viewer, VISIBILITY_FACTS)
-    now, user_id = services.now(), viewer.user_id if viewer else None
-    slot = await services.slots.read(SlotReadRequest(slot_id, now, selection, user_id))
+    now, user_ids = services.now(), _user_ids(viewer, dependents)
+    slot = await services.slots.read(SlotReadRequest(slot_id, now, selection, user_ids))
     if slot is None or not is_visible(slot.slot, viewer):
         return None
     return _as_of(slot, selection, now)
@@ -73,8 +77,8 @@ async def _find_all(
     selection: SlotSelection,
 ) -> dict[SlotId, ReadableSlot]:
     # One read per slot: the repository batches those of concurrent requests.
-    now, user_id, selection = services.now(), _user_id(viewer), selection.visible_to(viewer)
-    reads = (SlotReadRequest(slot_id, now, selection, user_id) for slot_id in slot_ids)
+    now, user_ids, selection = services.now(), _user_ids(viewer), selection.visible_to(viewer)
+    reads = (SlotReadRequest(slot_id, now, selection, user_ids) for slot_id in slot_ids)
     found = await asyncio.gather(*map(services.slots.read, reads))
     return {slot.id: _as_of(slot, selection, now) for slot in found if slot}
 
@@ -87,11 +91,15 @@ async def list_slots(
     after: SlotPosition | None,
     viewer: Caller | None,
     selection: SlotSelection = EVERYTHING,
+    dependents: Sequence[UserId] = (),
 ) -> Page[ReadableSlot]:
-    """Return what is selected of a page of the slots that match a filter, and their positions."""
+    """Return what is selected of a page of the slots that match a filter, and their positions.
+
+    The bookings and waitlist entries of these dependents are read, too.
+    """
     now, selection = services.now(), selection.visible_to(viewer, order.facts)
-    user_id = _user_id(viewer)
-    page = await services.slots.page(slot_filter, order, first, after, now, selection, user_id)
+    users = _user_ids(viewer, dependents)
+    page = await services.slots.page(slot_filter, order, first, after, now, selection, users)
     return _page_as_of(page, selection, now)
 
 
@@ -179,9 +187,9 @@ async def list_series(
 ) -> Page[ReadableSlot]:
     """Return what is selected of a page of the slots of a series that the viewer may see."""
     now, selection = services.now(), selection.visible_to(viewer, TIMES)
-    user_id, include_hidden = _user_id(viewer), sees_hidden(viewer)
+    users, include_hidden = _user_ids(viewer), sees_hidden(viewer)
     found = await services.slots.page_of_series(
-        series_id, page, now, selection, user_id, include_hidden=include_hidden
+        series_id, page, now, selection, users, include_hidden=include_hidden
     )
     return _page_as_of(found, selection, now)
 
@@ -335,5 +343,5 @@ async def list_ended_bookings(
     return page, await _find_all(services, slot_ids, caller, selection)
 
 
-def _user_id(viewer: Caller | None) -> UserId | None:
-    return viewer.user_id if viewer else None
+def _user_ids(viewer: Caller | None, dependents: Sequence[UserId] = ()) -> tuple[UserId, ...]:
+    return (viewer.user_id, *dependents) if viewer else ()

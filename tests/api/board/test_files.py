@@ -9,7 +9,7 @@ import brotli
 import httpx
 import pytest
 
-from slotlock.api.board.endpoint import WORKER, Computed, board_files, served_files
+from slotlock.api.board.files import WORKER, Computed, board_files, served_files
 from tests.support.apps.processes import AppProcess
 from tests.support.board.sources import path_of
 from tests.support.clients.client import GraphQLTestClient

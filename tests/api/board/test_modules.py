@@ -6,7 +6,7 @@ import pytest
 import tree_sitter_javascript
 from tree_sitter import Language, Node, Parser
 
-from slotlock.api.board.endpoint import ALONE, START
+from slotlock.api.board.files import ALONE, START
 from slotlock.api.board.modules import merged_modules, stripped
 from tests.support.board.sources import sent_modules
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from slotlock.api.board.endpoint import FOR_ORGANIZERS, board_files
+from slotlock.api.board.files import FOR_ORGANIZERS, board_files
 from slotlock.api.exports.sheet_texts import SHEET_TEXTS
 from slotlock.api.exports.table_texts import TEXTS
 from slotlock.domain.reports.export_formats import ExportLanguage

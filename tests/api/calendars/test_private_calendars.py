@@ -170,9 +170,15 @@ async def test_the_path_of_a_calendar_is_not_logged(two_apps: Pair, users: Calen
 
 async def test_a_banned_user_has_no_calendar(users: CalendarUsers) -> None:
     ada, organizer = users.ada, users.organizer
-    path = await create_calendar(ada)
+    slot_id = await organizer.add_slot()
+    await ada.book_slot(slot_id)
+    address = "query($id: ID!) { slot(id: $id) { myBooking { calendarUrl } } }"
+    booking = (await ada.execute(address, id=slot_id))["myBooking"]
+    paths = [await create_calendar(ada), booking["calendarUrl"]]
+    anonymous = BookingClient(ada.http, ada.url)
+    assert [(await get_path(anonymous, path)).status_code for path in paths] == [200, 200]
     await organizer.execute(BAN, user=await ada.fetch_user_id())
-    assert (await get_path(BookingClient(ada.http, ada.url), path)).status_code == 404
+    assert [(await get_path(anonymous, path)).status_code for path in paths] == [404, 404]
 
 
 async def test_an_unchanged_calendar_gets_304(two_apps: Pair, users: CalendarUsers) -> None:

@@ -1,6 +1,5 @@
 """Imports of users over HTTP, and the invitations of new users."""
 
-import asyncio
 import secrets
 import zipfile
 from collections.abc import AsyncIterator
@@ -165,6 +164,21 @@ async def test_a_file_with_invalid_lines_gets_each_problem_once_and_imports_noth
     assert await import_users(organizer, valid) == counts(1, 0, 0)
 
 
+async def test_problems_that_only_the_accounts_show_name_the_header_of_the_file(
+    organizer: BookingClient, email_domain: str
+) -> None:
+    header = "E-Mail-Adresse,leitet,E-Mail Mutter,E-Mail Vater,Subject"
+    text = f"{header}\nada@{email_domain},Nobody,nobody,,\n"
+    response = await post_user_file(organizer, text.encode(), "?dryRun=true")
+    assert {each["column"]: each["header"] for each in response.json()["problems"]} == {
+        "guardian": "E-Mail Mutter, E-Mail Vater",
+        "leads": "leitet",
+    }
+    text = f"{header}\nada@{email_domain},,,,none\n"
+    response = await post_user_file(organizer, text.encode(), "?dryRun=true")
+    assert [each["header"] for each in response.json()["problems"]] == ["Subject"]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"\xff\xfe\x00", "email\nren\u00e9".encode("latin-1"), b"\0" * 5_000, b'"' * 5_001,
@@ -296,23 +310,6 @@ async def test_other_methods_get_405(organizer: BookingClient, method: str) -> N
         response = await organizer.http.request(method, url, headers=organizer.headers)
         assert (response.status_code, response.headers["allow"]) == (405, "POST")
         assert response.json()["code"] == "BAD_USER_INPUT"
-
-
-async def test_two_simultaneous_imports_both_succeed_and_one_of_them_is_the_result(
-    two_apps: Pair, organizer: BookingClient, http: httpx.AsyncClient, email_domain: str
-) -> None:
-    await import_users(organizer, generated_user_csv(email_domain, 300, "old"))
-    files = {group: generated_user_csv(email_domain, 300, group) for group in "ab"}
-    results = await asyncio.gather(
-        *(
-            import_users(GraphQLTestClient(http, app.url, organizer.token), file)
-            for app, file in zip(two_apps, files.values(), strict=True)
-        )
-    )
-    assert [result["updated"] for result in results] == [300, 300]
-    for file in files.values():
-        after = await import_users(organizer, file, "?dryRun=true")
-        assert after["unchanged"] in (0, 300)
 
 
 async def test_an_imported_user_is_invited_sets_a_password_and_signs_in(

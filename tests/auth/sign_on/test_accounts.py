@@ -313,6 +313,21 @@ async def test_a_role_that_the_settings_do_not_name_stays(scene: SignOnScene) ->
         assert (await mapped.user()).role is Role.ORGANIZER
 
 
+async def test_a_role_that_a_user_with_guardians_does_not_get_is_in_the_log(
+    scene: SignOnScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    claim(scene.provider, new_email(), groups=["teachers"])
+    auth, child, guardian = scene.auth, await scene.user(), await insert_user(scene.auth)
+    admin = Caller(guardian.id, Role.ADMIN, "session", guardian.created_at)
+    async with scene.configured(roles={"teachers": Role.ORGANIZER}) as mapped:
+        for guardians, role in (((guardian.id,), Role.MEMBER), ((), Role.ORGANIZER)):
+            await account_admin.update_user(auth, admin, child.id, None, None, guardians=guardians)
+            caplog.clear()
+            assert (await mapped.user()).role is role
+            said = f"the role of {child.id} stays member: the user has guardians"
+            assert (said in caplog.messages) is bool(guardians)
+
+
 async def test_who_knows_the_password_of_an_account_does_not_get_the_role_that_a_claim_gives(
     scene: SignOnScene,
 ) -> None:

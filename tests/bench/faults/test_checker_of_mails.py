@@ -44,6 +44,22 @@ def test_a_later_change_explains_a_mail_that_was_not_sent_but_not_that_of_the_ch
     assert "mail not sent" in scene.kinds()
 
 
+@pytest.mark.parametrize(
+    ("note", "kinds"),
+    [
+        ("the user is no longer a guardian", set()),
+        (OVERTAKEN, {"mail not sent"}),
+        ("the account no longer exists", {"mail not sent"}),
+    ],
+)
+def test_a_former_guardian_gets_no_mail_and_others_get_that_of_the_last_change(
+    booked: Scene, note: str, kinds: set[str]
+) -> None:
+    booked.entry(BOOKED)
+    booked.entry(f"{BOOKED}:{BEN}", "suppressed", note=note, user=BEN, dependent=ANN)
+    assert booked.kinds() == kinds
+
+
 def test_a_change_without_an_entry_is_a_lost_mail(booked: Scene) -> None:
     assert booked.kinds() == {"mail lost", "mail without an entry"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench.faults.checker.check import check_directory
 from bench.faults.checker.report import Report
-from tests.support.bench.corruptions import messages, responses, versions
+from tests.support.bench.corruptions import families, messages, responses, versions
 from tests.support.bench.recorded_history import RecordedHistory
 
 SEED = 1
@@ -52,6 +52,8 @@ CORRUPTIONS: dict[Corruption, str] = {
     responses.sign_a_user_out: "signed out",
     responses.misread_a_slot: "read wrongly",
     responses.read_an_old_version: "read wrongly",
+    families.forget_that_a_guardian_made_it: "made as somebody else",
+    families.book_for_a_lost_child: "booked by a former guardian",
     messages.lose_a_booked_ticket: "refused, but written",
     messages.report_both_outcomes_of_a_ticket: "wrong ticket",
     messages.lose_a_ticket_without_a_loss: "lost without a loss",
@@ -78,6 +80,14 @@ def check(history: RecordedHistory, directory: Path) -> Report:
 
 def test_the_recorded_history_has_no_violation(tmp_path: Path) -> None:
     assert check(RecordedHistory.load(), tmp_path).violations == []
+
+
+def test_the_recorded_history_with_guardians_has_no_violation(tmp_path: Path) -> None:
+    history = RecordedHistory.load()
+    assert families.add_guardians(history)
+    report = check(history, tmp_path)
+    assert report.violations == []
+    assert report.counts["requests of guardians"]
 
 
 @pytest.mark.parametrize(

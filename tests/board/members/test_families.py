@@ -16,7 +16,7 @@ from tests.board.test_accessibility import violations
 from tests.support.board.pages import GUARDED, Board, Course, Student, asks_for, change_script
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import hours_from_now
-from tests.support.scenarios.families import create_child
+from tests.support.scenarios.families import create_child, set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -27,6 +27,14 @@ ROSTER = """query($id: ID!) {
   slotRoster(slotId: $id, first: 50) { nodes { status madeAs user { id } } }
 }"""
 ROSTER_IDS = "query($id: ID!) { slotRoster(slotId: $id, first: 50) { nodes { id } } }"
+# Where the lines of the texts beside icons begin.
+LEFTS = """[...document.querySelectorAll(".left p > .icon")]
+  .map((icon) => {
+    const range = document.createRange();
+    range.setStartAfter(icon);
+    range.setEndAfter(icon.parentElement.lastChild);
+    return [...new Set([...range.getClientRects()].map((each) => Math.round(each.left)))];
+  })"""
 WAITING = "query($id: ID!) { slotWaitlist(slotId: $id) { nodes { user { id } } } }"
 
 
@@ -158,6 +166,37 @@ async def test_a_choice_says_which_child_cannot_be_chosen_and_why(board: Board) 
     assert set(await family.places(course.slot_id)) == {"Mia", "Ben"}
 
 
+async def test_a_parent_who_could_come_too_sees_why_the_child_cannot(board: Board) -> None:
+    name = "Maximiliane Charlotte Freifrau von und zu Münz"
+    family = await create_family(board, name)
+    course = await board.course()
+    other = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
+    await family.eva.book_all({"slotId": other, "userId": family.ids[name]})
+    page = await family.open(course.address)
+    why = f"{name}: has another course at this time."
+    await course.row(page).get_by_text(why).wait_for()
+    button = page.get_by_role("button", name="Book for me: Chess")
+    await expect(button).to_have_class(re.compile("second"))
+    assert [len(each) for each in await page.evaluate(LEFTS)] == [1, 1]  # also of several lines
+    assert await fits_the_phone(page)
+    await page.goto(f"/board#/slot/{course.slot_id}")
+    await button.wait_for()
+    await expect(page.get_by_text(why)).to_have_count(1)  # where it can be swapped
+
+
+async def test_who_is_unticked_in_a_row_is_still_ticked_in_others(family: Family) -> None:
+    course = await family.course()
+    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
+    await family.board.organizer.add_slot(campaignId=course.campaign_id, title="Go", **times)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await page.get_by_label("Ben").uncheck()
+    await page.get_by_role("button", name="Book for …: Go").click()
+    await expect(page.get_by_label("Ben")).to_be_checked()
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await expect(page.get_by_label("Ben")).not_to_be_checked()
+
+
 async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(family: Family) -> None:
     course = await family.course(capacity=1)
     other = await family.board.student("Jonas")
@@ -174,6 +213,7 @@ async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(famil
     await page.get_by_role("group", name=first).get_by_role("button", name="Leave").click()
     await page.get_by_role("heading", name=f"{second}: 1st on the waiting list").wait_for()
     assert await family.waiting(course.slot_id) == [second]
+    await expect(page.get_by_role("button", name=re.compile("^Join"))).to_have_count(1)
     roster = await family.board.organizer.execute(ROSTER_IDS, id=course.slot_id)
     await family.board.organizer.cancel_booking(roster["nodes"][0]["id"])
     await page.get_by_role("heading", name=f"{second}: booked").wait_for()
@@ -212,6 +252,26 @@ async def test_the_week_has_all_places_with_names_and_those_of_one_child(family:
     await expect(page.locator("section[data-key=children] li")).to_have_text(
         ["Ben · 4a", "Mia · 2b"]
     )
+
+
+async def test_the_week_of_a_former_guardian_has_nothing_of_the_child_and_all_of_the_others(
+    family: Family,
+) -> None:
+    course = await family.course()
+    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
+    other = await family.board.organizer.add_slot(
+        campaignId=course.campaign_id, title="Go", **times
+    )
+    for slot_id, child in ((course.slot_id, "Mia"), (other, "Ben")):
+        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    page = await family.open("#/week")
+    await page.get_by_role("heading", name="Next: Mia: Chess").wait_for()
+    await set_guardians(family.board.organizer, family.ids["Mia"], [])
+    await page.reload()
+    await page.get_by_role("heading", name="Next: Ben: Go").wait_for()
+    await expect(page.get_by_text("Mia")).to_have_count(0)
+    # What the page shows without a network has no code of the child either.
+    assert "Mia" not in str(await page.evaluate("JSON.stringify(localStorage)"))
 
 
 @pytest.mark.parametrize("is_stored", GUARDED)
@@ -274,8 +334,11 @@ async def test_an_organizer_gives_a_child_a_parent_and_ends_that(
     await children.get_by_role("link", name="Mia").wait_for()
     await page.get_by_role("button", name="New child").click()
     form = page.get_by_role("form", name="New child")
-    await form.get_by_label("Name", exact=True).fill("Leo")
-    await page.get_by_role("button", name="Add the child").click()
+    for child in ("MIA", "Leo"):
+        await form.get_by_label("Name", exact=True).fill(child)
+        await page.get_by_role("button", name="Add the child").click()
+        if child == "MIA":
+            await form.get_by_text("These parents have a child Mia already.").wait_for()
     await children.get_by_role("link", name="Leo").wait_for()
     await page.get_by_role("button", name="Remove Mia").click()
     await page.get_by_role("button", name="Remove Mia").last.click()

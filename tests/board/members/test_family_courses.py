@@ -63,7 +63,7 @@ async def test_the_one_course_of_a_child_is_swapped_in_the_list(board: Board) ->
     await family.eva.book_all({"slotId": go, "userId": family.ids["Mia"]})
     page = await family.open(course.address)
     row = course.row(page)
-    await row.get_by_text("Mia: already has all places.").wait_for()
+    await row.get_by_text("Mia: has as many places as allowed.").wait_for()
     await row.get_by_role("button", name="Swap: Go for Chess").click()
     await expect(row).to_contain_text("Mia")
     await expect(row).to_contain_text("Swap Go for Chess?")
@@ -89,6 +89,31 @@ async def test_a_child_swaps_for_the_course_that_its_sibling_has(board: Board) -
     assert await family.places(go) == {}
 
 
+async def test_a_place_of_a_child_is_swapped_from_its_own_page(board: Board) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    go = await another(family, course, "Go", 30)
+    full, other = await another(family, course, "Yoga", 33), await board.student("Jonas")
+    await board.organizer.update_slot(full, capacity=1)
+    filled = await board.organizer.book_slot(full, userId=await other.fetch_user_id())
+    assert filled["__typename"] == "Booked", filled
+    for child in ("Mia", "Ben"):
+        await family.eva.book_all({"slotId": course.slot_id, "userId": family.ids[child]})
+    page = await family.open(f"#/slot/{course.slot_id}")
+    mia = page.get_by_role("region", name="Mia: booked")
+    await mia.get_by_role("link", name="Swap").click()
+    await mia.get_by_role("heading", name="Swap for").wait_for()
+    await expect(page.get_by_role("heading", name="Swap for")).to_have_count(1)  # none for Ben
+    await expect(mia.get_by_role("listitem")).to_have_count(1)  # Yoga is full
+    assert await fits_the_phone(page)
+    for _ in range(2):
+        await mia.get_by_role("button", name="Swap: Chess for Go").click()
+    await page.get_by_role("heading", name="Go", exact=True).wait_for()
+    await page.get_by_role("region", name="Mia: booked").wait_for()
+    assert await family.places(course.slot_id) == {"Ben": BOOKED}
+    assert await family.places(go) == {"Mia": BOOKED}
+
+
 async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
     board: Board,
 ) -> None:
@@ -112,6 +137,23 @@ async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
     await expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
     both = dict.fromkeys(("Mia", "Ben"), BOOKED)
     assert [await family.places(each) for each in ids] == [both, both]
+
+
+async def test_a_canceled_course_stays_in_the_list_of_those_who_waited_for_it(board: Board) -> None:
+    family, noa = await create_family(board, "Mia", "Ben"), await board.student("Noa")
+    course = await family.course(capacity=1, waitlistCapacity=5)
+    await update_campaign(board.organizer, course.campaign_id, eligibleGroups=[])
+    await board.organizer.book_slot(course.slot_id)
+    await family.eva.join(course.slot_id, family.ids["Mia"])
+    await noa.join(course.slot_id)
+    own = await board.open(await board.context(noa), course.address)
+    await course.row(own, "waiting").wait_for()
+    await board.organizer.execute(CANCEL, id=course.slot_id)
+    await expect(course.row(own)).to_contain_text("The teacher is ill")
+    row = course.row(await family.open(course.address))
+    await expect(row).to_contain_text("The teacher is ill")
+    await expect(row).to_contain_text("Mia")
+    await expect(row).not_to_contain_text("Ben")
 
 
 async def test_a_canceled_course_stays_in_the_list_with_the_child_who_had_it(board: Board) -> None:

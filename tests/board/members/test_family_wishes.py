@@ -1,6 +1,7 @@
 """A parent ranks wishes for each child, or for both together, and reads what became of them."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.board.test_wishes import CONFIGURE, close, publish
 from tests.support.board.pages import GUARDED, Board, Course, asks_for, change_script
 from tests.support.clients.campaigns import SET_WISHES, update_campaign
 from tests.support.clients.client import hours_from_now
+from tests.support.scenarios.families import set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -107,6 +109,27 @@ async def test_both_get_a_list_together_and_one_of_them_leaves_it(board: Board) 
     await add(page, "Chess", "Mia")
     assert await wishes_of(family, course, "Mia") == (["Judo", "Chess"], {"Mia"})
     assert await wishes_of(family, course, "Ben") == (["Judo"], {"Ben"})
+
+
+async def test_a_child_with_an_own_sign_in_leaves_the_list_to_the_others(board: Board) -> None:
+    made, noa = await create_family(board, "Mia"), await board.student("Noa")
+    family = replace(made, ids={**made.ids, "Noa": await noa.fetch_user_id()})
+    await board.vouch_for(noa)
+    await set_guardians(board.organizer, family.ids["Noa"], [family.ids["Eva"]])
+    course = await drawn(family)
+    both = [family.ids[each] for each in ("Mia", "Noa")]
+    saved = {"id": course.campaign_id, "slots": [course.slot_id], "users": both}
+    assert (await family.eva.execute(SET_WISHES, **saved))["__typename"] == "WishesSaved"
+    context = await board.context(noa, **PHONE)
+    page = await board.open(context, f"#/wishes/{course.campaign_id}")
+    joint = page.get_by_text("this list is for you and others of your family together")
+    await joint.wait_for()
+    assert await fits_the_phone(page)
+    await page.get_by_role("button", name="Add: Judo").click()
+    await page.get_by_text("Your wishes are saved.").wait_for()
+    await expect(joint).to_have_count(0)
+    assert await wishes_of(family, course, "Noa") == (["Chess", "Judo"], {"Noa"})
+    assert await wishes_of(family, course, "Mia") == (["Chess"], {"Mia"})
 
 
 @pytest.mark.parametrize("is_awaited", GUARDED)

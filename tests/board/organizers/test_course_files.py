@@ -25,6 +25,9 @@ READ = """async (bytes) => {
   const { workbookToCsv } = await import("/board/sources/views/organizer/xlsx.js");
   return workbookToCsv(new Uint8Array(bytes).buffer);
 }"""
+ZONES = """query($campaign: ID!) {
+  slots(filter: {campaignId: $campaign, status: DRAFT}) { nodes { timeZone } }
+}"""
 DAY = date(2035, 9, 4)
 TITLES = ("Nr.", "Kurs", "Beschreibung", "Erster Tag", "Letzter Tag", "Wochentag")
 HEADER = (*TITLES, "Startzeit", "Endzeit", "Plätze", "Raum")
@@ -113,7 +116,9 @@ async def test_a_workbook_is_read_as_it_is_shown(board: Board) -> None:
 
 async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Board) -> None:
     campaign = await create_campaign(board.organizer)
-    page = await open_as_organizer(board, f"plan/{campaign}")
+    keller = await board.colleague("Ms Keller")
+    context = await board.context(keller, timezone_id="Asia/Tokyo")
+    page = await board.open(context, f"#/plan/{campaign}")
     await page.get_by_role("link", name="Courses from a file").click()
     await choose(page, workbook(HEADER, CHESS, (*TRIP[:6], "noon", *TRIP[7:])))
     wrong = page.locator("[aria-labelledby=problems] li")
@@ -122,7 +127,9 @@ async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Boar
     await choose(page, workbook(HEADER, CHESS, TRIP))
     await expect(wrong).to_contain_text("There is no room or person named Room")
     assert await violations(page) == []
-    await page.get_by_label("Create teachers and rooms that are missing").check()
+    create = "Create teachers and rooms that are missing"
+    await page.get_by_role("button", name=create).click()
+    await expect(page.get_by_label(create)).to_be_checked()
     changes = page.locator("[data-key=changes] li")
     await expect(changes).to_have_text(
         [
@@ -134,6 +141,9 @@ async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Boar
     await page.get_by_role("button", name="Import 2 courses").click()
     await page.locator(".notice", has_text="2 courses are imported.").wait_for()
     await page.get_by_role("link", name="Schach").wait_for()
+    # Times are those of the forms, on a site without a zone.
+    zones = await board.organizer.execute(ZONES, campaign=campaign)
+    assert [each["timeZone"] for each in zones["nodes"]] == ["Asia/Tokyo"] * 2
     await page.get_by_role("link", name="Courses from a file").click()
     async with page.expect_download() as saved:
         await page.get_by_role("button", name="Excel").click()

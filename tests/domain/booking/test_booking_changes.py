@@ -71,6 +71,12 @@ def held(hold_minutes: int = 5) -> tuple[SlotState, Booking]:
         (None, "cleo", {"acts_for": {"ada"}}, True),
         (None, "cleo", {"acts_for": {"dana"}}, False),
         (MadeAs.LEADER, "ada", {}, True),
+        (MadeAs.ORGANIZER, "ben", {}, False),
+        (MadeAs.ORGANIZER, "ben", {"leads": {"slot"}}, False),
+        (MadeAs.ORGANIZER, "ada", {}, True),
+        (MadeAs.DRAW, "ben", {}, False),
+        (MadeAs.DRAW, "ben", {"leads": {"slot"}}, False),
+        (MadeAs.DRAW, "cleo", {"acts_for": {"ada"}}, True),
     ],
 )
 def test_the_booker_manages_a_booking_while_they_are_what_they_made_it_as(

@@ -8,6 +8,7 @@ import pytest
 from slotlock.domain.booking.booking import (
     BookingId,
     BookingLimit,
+    MadeAs,
     SlotId,
     WaitlistEntry,
     WaitlistEntryId,
@@ -427,4 +428,4 @@ def test_a_drawn_place_needs_a_free_place_and_is_no_second_one() -> None:
 
 def drawn(request: BookingRequest) -> BookingRequest:
     """Return the request of a draw for the same user."""
-    return replace(request, admission=SlotAdmission.DRAW, is_drawn=True)
+    return replace(request, admission=SlotAdmission.DRAW, made_as=MadeAs.DRAW)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from slotlock.domain.resources.resource import Resource, ResourceKind
+from slotlock.domain.resources.resource import Resource, ResourceKind, unknown_resource
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.user_files.choices import Choice, Choices
 from slotlock.domain.user_files.leaders import LeaderChange
@@ -71,6 +71,10 @@ MIA = user("child abc", "Mia Münz", PAM)
     [
         "Name,guardian,guardian_name,guardian,guardian_name",
         "Name,E-Mail Mutter,Name Mutter,E-Mail Vater,Name Vater",
+        "Name,E-Mail der Mutter,Mutter,Vater: E-Mail,Vater",
+        "Name,Email Erziehungsberechtigte 1,Mutter,Email Erziehungsberechtigte 2,Vater",
+        "Schüler,E-Mail 1,Erziehungsberechtigter 1,E-Mail 2,Erziehungsberechtigter 2",
+        "姓名,邮箱1,家长1,邮箱2,家长2",
         "Name,Parent 1 Email,Parent 1 Name,Parent 2 Email,Parent 2 Name",
         "nom complet,courriel parent 1,nom du parent 1,courriel parent 2,nom du parent 2",
         "nombre completo,correo de la madre,nombre de la madre,correo del padre,nombre del padre",
@@ -89,6 +93,11 @@ def test_guardians_have_two_columns_in_the_languages_of_schools(header: str) -> 
         ("pam@x.org; tom@x.org", "Pam P.; Tom T.", ("Pam P.", "Tom T.")),
         ("pam@x.org, tom@x.org", "Münz, Pam", ("Münz, Pam", None)),
         ("pam@x.org tom@x.org pam@x.org", "", (None, None)),
+        ("pam@x.org, tom@x.org", "Pam P., Tom T.", ("Pam P.", "Tom T.")),
+        ("pam@x.org / tom@x.org", "P., Pam / T., Tom", ("P., Pam", "T., Tom")),
+        ("pam@x.org\uff0ctom@x.org", "王芳\uff0c李明", ("王芳", "李明")),
+        ("pam@x.org tom@x.org", "Pam P. und Tom T.", ("Pam P.", "Tom T.")),
+        ("pam@x.org tom@x.org", "Pam und Tom P.", ("Pam und Tom P.", None)),
     ],
 )
 def test_a_cell_may_have_two_guardians(
@@ -96,6 +105,11 @@ def test_a_cell_may_have_two_guardians(
 ) -> None:
     (row,) = rows_of(f'name;guardian;guardian_name\nMia;"{cell}";"{names}"\n')
     assert row.guardians == tuple(map(NamedGuardian, ("pam@x.org", "tom@x.org"), expected))
+
+
+def test_a_comma_is_a_part_of_the_name_of_one_guardian() -> None:
+    (mia,) = rows_of('name;guardian;guardian_name\nMia;pam@x.org;"Pam P., Tom T."\n')
+    assert mia.guardians == (NamedGuardian("pam@x.org", "Pam P., Tom T."),)
 
 
 def test_a_column_of_parents_has_their_names_if_another_has_the_addresses() -> None:
@@ -106,6 +120,28 @@ def test_a_column_of_parents_has_their_names_if_another_has_the_addresses() -> N
     assert mia.guardians == named
     (mia,) = rows_of("Name,家长,邮箱\nMia,Pam P.,p@x.org\n", addresses_of_guardians=True)
     assert mia.guardians == named
+
+
+@pytest.mark.parametrize(
+    ("header", "login_name", "guardians"),
+    [
+        ("E-Mail 1,E-Mail 2", "", ["a@x.org", "b@x.org"]),
+        ("Kennung,Mail 1,Mail 2", "mia", ["a@x.org", "b@x.org"]),
+        ("E-Mail 1,Ort", "a@x.org", []),
+        ("E-Mail,E-Mail 2", "a@x.org", []),
+        ("Courriel 1,E-Mail Mutter", "", ["b@x.org"]),
+    ],
+)
+def test_two_numbered_addresses_are_those_of_parents_if_there_are_no_others(
+    header: str, login_name: str, guardians: list[str]
+) -> None:
+    text = f"Name,{header}\nMia,{'mia,' if 'Kennung' in header else ''}a@x.org,b@x.org\n"
+    (row,) = rows_of(text)
+    assert [each.login_name for each in row.guardians or ()] == guardians
+    assert row.has_login_name == bool(login_name)
+    assert login_name in row.login_name
+    (row,) = rows_of(text, addresses_of_guardians=True)
+    assert len(row.guardians or ()) == (1 if "Ort" in header else 2)
 
 
 def test_names_of_both_parents_with_one_column_of_addresses_are_in_order() -> None:
@@ -257,14 +293,6 @@ def test_a_guardian_has_at_most_20_dependents() -> None:
     assert planned(moved, PAM, TOM, first, *children[1:]).links_removed == 1
 
 
-def test_separated_parents_share_nothing_but_the_child() -> None:
-    made = planned("name,guardian\nMia,pam@x.org tom@x.org\nBen,tom@x.org\n")
-    assert [each.guardians for each in made.created if each.guardians] == [
-        ("pam@x.org", "tom@x.org"),
-        ("tom@x.org",),
-    ]
-
-
 def test_the_addresses_of_a_file_may_be_those_of_parents() -> None:
     text = "Name;Vorname;E-Mail;Klasse\nMünz;Mia;pam@x.org;2b\nMünz;Ben;pam@x.org;1a\n"
     assert codes(parse_user_file(text.encode())) == [("SAME_USER", (3,), "email")]
@@ -333,6 +361,13 @@ def test_a_line_takes_a_resource_from_another_leader() -> None:
     assert planned("email;leads\ntom@x.org;Berg, Ben\n", TOM, resources=(BEN,)).is_empty
 
 
+def test_a_file_makes_nobody_a_leader_who_is_banned() -> None:
+    banned = replace(PAM, banned_at=NOW)
+    outcome = plan("email,leads\npam@x.org,Ms. Ada\n", banned, resources=(ADA, CHO))
+    assert codes(outcome) == [("USER_IS_BANNED", (2,), "leads")]
+    assert planned("email,leads\npam@x.org,cho\n", banned, resources=(ADA, CHO)).is_empty
+
+
 def test_a_resource_that_nobody_can_lead_is_a_problem_of_the_line() -> None:
     leads = ("Ms. Adda", "Nobody", "Hall", "Ms. Ada", "ms. ada")
     text = "\n".join(("email,leads", *(f"u{n}@x.org,{each}" for n, each in enumerate(leads))))
@@ -345,3 +380,21 @@ def test_a_resource_that_nobody_can_lead_is_a_problem_of_the_line() -> None:
     ]
     assert isinstance(outcome, InvalidFile)
     assert dict(outcome.problems[0].values) == {"name": "Ms. Adda", "similar": "Ms. Ada"}
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("Herr Neu", None),
+        ("Herr Neuman", "Frau Neumann"),
+        ("Quast", "Herr Quast"),
+        ("Hr. Quast", "Herr Quast"),
+        ("Dr. Ida Berk", "Dr. Ida Berg"),
+        ("李老师", None),
+        ("欧阳方老师", "欧阳芳老师"),
+    ],
+)
+def test_the_nearest_name_is_near_in_more_than_the_title(name: str, nearest: str | None) -> None:
+    known = ("Herr Quast", "Herr Nolte", "Frau Neumann", "Dr. Ida Berg", "欧阳芳老师")
+    (problem,) = unknown_resource("leads", name, known).problems
+    assert problem.message.values.get("similar") == nearest

@@ -115,7 +115,7 @@ async def test_limits_count_for_the_child_also_if_the_guardian_is_an_organizer(
     fourth = await family.organizer.add_slot(campaignId=campaign_id, **times)
     forced = await family.book(fourth, family.organizer)
     assert forced["booking"]["overriddenLimits"] == ["MAX_BOOKINGS"]
-    assert forced["booking"]["madeAs"] is None
+    assert forced["booking"]["madeAs"] == "ORGANIZER"
 
 
 async def test_a_refusal_of_the_queue_is_about_the_child(family: Family) -> None:

@@ -1,6 +1,7 @@
 """Organizers say who acts for whom, and accounts stay members, parents or children."""
 
 import asyncio
+import secrets
 from contextvars import Context
 from itertools import count
 from typing import Any
@@ -125,6 +126,32 @@ async def test_who_cannot_become_a_guardian_is_refused_and_nothing_changes(
     assert unchanged["user"]["guardians"] == [{"id": mother}]
     (seen,) = await organizer.execute(SEEN, id=mother)
     assert seen["dependents"] == [{"id": ada}]
+
+
+async def test_a_child_is_created_once_however_often_the_request_is_sent(
+    app: AppProcess, http: httpx.AsyncClient, organizer: BookingClient
+) -> None:
+    _, (mother, father, other) = await members(app, http, 3)
+    name = f"Mia Münz {secrets.token_hex(4)}"
+    both = await asyncio.gather(
+        *(create_child(organizer, mother, father, name=name) for _ in range(2))
+    )
+    assert sorted(each["__typename"] for each in both) == ["InvalidInput", "UserCreated"]
+    again = name.upper().replace("Ü", "U")
+    for fields in ({}, {"username": secrets.token_hex(8)}):
+        refused = await create_child(organizer, father, other, name=again, **fields)
+        (only,) = refused["fields"]
+        assert (only["field"], only["code"]) == ("name", "DEPENDENT_EXISTS")
+        assert only["values"] == [{"name": "name", "value": name}]
+    # A namesake of another family is another child.
+    namesake = await create_child(organizer, other, name=name)
+    assert namesake["__typename"] == "UserCreated"
+    # So is a second one of the family, if both sign in.
+    first = {"userId": namesake["user"]["id"], "username": secrets.token_hex(8)}
+    await organizer.execute(UPDATE_USER, input=first)
+    assert problem(await create_child(organizer, other, name=name)) == ("name", "DEPENDENT_EXISTS")
+    second = await create_child(organizer, other, name=name, username=secrets.token_hex(8))
+    assert second["__typename"] == "UserCreated"
 
 
 async def test_a_made_login_name_is_neither_found_nor_invited_until_there_is_a_real_one(

@@ -1,7 +1,7 @@
 """Guardians read what their dependents read, and nobody else does."""
 
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from tests.support.scenarios.led_course import CREATE_LED, change_document
 SLOT = """slot { id meetingUrl cancelledForMe isLedByMe myBooking { id } myWaitlistEntry { id }
   myEligibility { mayBook refusal { code ... on AlreadyBooked { booking { id checkInCode } } } }
   series { slots { nodes { id myBooking { id } } } } }"""
-BOOKING = f"id status checkInCode calendarUrl onBehalf history {{ at }} {SLOT}"
+BOOKING = f"id status checkInCode onBehalf history {{ at }} {SLOT}"
 READS = {
     "myBookings": f"""($user: ID) {{
       myBookings(userId: $user) {{ totalCount nodes {{ {BOOKING} }} }} }}""",
@@ -51,16 +51,18 @@ HAS_WISHES = "query($id: ID!) { campaign(id: $id) { hasMyWishes } }"
 WATCH_POSITIONS = """subscription($user: ID) {
   myWaitlistEntries(userId: $user) { position slot { myWaitlistEntry { id } } } }"""
 
-FAMILY_PLACES = """query($slot: ID!) { slot(id: $slot) { familyPlaces {
-  user { id name } booking { id checkInCode slot { id myBooking { id } } }
-  waitlistEntry { id position } eligibility { mayBook refusal { code message } }
-} } }"""
+CANCELLED = """query($slot: ID!) { slot(id: $slot) {
+  familyPlaces { user { id } cancelled } } }"""
+PLACES = """id remaining familyPlaces {
+  user { id name } booking { id checkInCode slot { id title myBooking { id } } }
+  waitlistEntry { id position } eligibility { mayBook refusal { code message } } }"""
+FAMILY_PLACES = f"query($slot: ID!) {{ slot(id: $slot) {{ {PLACES} }} }}"
 BOOK_FOR = """mutation($input: BookSlotInput!) { bookSlot(input: $input) { ... on Booked {
   booking { id checkInCode checkInQr calendarUrl history { at } madeAs madeBy { id } } } } }"""
 READ_BOOKING = """query($id: ID!) { node(id: $id) { ... on Booking {
   id checkInCode checkInQr calendarUrl history { at } madeAs madeBy { id } } } }"""
-LISTED_PLACES = """query($from: DateTime!) { slots(filter: {startsFrom: $from}, first: 2) { nodes {
-  id familyPlaces { user { id } booking { id } } } } }"""
+LISTED_PLACES = f"""query($from: DateTime!, $status: SlotStatus!) {{
+  slots(filter: {{startsFrom: $from, status: $status}}, first: 10) {{ nodes {{ {PLACES} }} }} }}"""
 OWN_PLACE = """query($slot: ID!) { slot(id: $slot) { myBooking { id checkInCode }
   myWaitlistEntry { id position } myEligibility { mayBook refusal { code message } } } }"""
 
@@ -106,6 +108,7 @@ async def add_places(family: Family) -> dict[str, Any]:
         "booking": booked[0]["booking"]["id"],
         "ended": booked[1]["booking"]["id"],
         "entry": entry["entry"]["id"],
+        "called off": called_off,
     }
 
 
@@ -121,6 +124,9 @@ async def test_guardians_read_each_list_as_their_dependent_does(family: Family) 
     family.set_guardians("child", "mother", "organizer")
     ended = await family.clients["child"].execute("query" + READS["myEndedBookings"])
     assert ended["nodes"][0]["slot"]["cancelledForMe"] is True
+    off = await family.clients["mother"].execute(CANCELLED, slot=places["called off"])
+    shown = [each["user"]["id"] for each in off["familyPlaces"] if each["cancelled"]]
+    assert shown == [child_id]
     organizer = family.clients["organizer"]
     await organizer.execute(CLOSE, id=places["campaign"])
     await until_draw(organizer, places["campaign"], "root")
@@ -298,6 +304,14 @@ async def test_siblings_wish_together_or_one_by_one(family: Family) -> None:
         await wish("mother", [mia, ben], 0, 1)
         assert (await wish("father", [mia], *ranks))["__typename"] == "WishesSaved"
         assert await wishes() == {"mother": [me], "child": mias, "sibling": [ben]}
+    # So it is with what one of them does alone, also the guardian.
+    for users, kind in (([mia, ben], "child"), ([me, ben], "mother")):
+        for ranks in ((1,), ()):
+            await wish("mother", users, 0, 1)
+            assert (await wish(kind, None, *ranks))["__typename"] == "WishesSaved"
+            found = await wishes()
+            assert found[kind] == ([family.user_ids[kind]] if ranks else None)
+            assert found["sibling"] == [ben]
 
 
 async def family_places(family: Family, kind: str, slot_id: str) -> dict[str, Json]:
@@ -327,7 +341,8 @@ async def test_a_slot_shows_the_places_of_the_caller_and_of_each_dependent(
         assert (next(iter(places)), set(places)) == (kind, {kind, *others})
     places = await family_places(family, "mother", slot_id)
     assert places["mother"]["booking"] is places["mother"]["waitlistEntry"] is None
-    assert places["child"]["booking"]["slot"] == {"id": slot_id, "myBooking": {"id": booking_id}}
+    assert places["child"]["booking"]["slot"]["id"] == slot_id
+    assert places["child"]["booking"]["slot"]["myBooking"] == {"id": booking_id}
     for kind in ("mother", "child", "sibling"):
         place, own = places[kind], await family.clients[kind].execute(OWN_PLACE, slot=slot_id)
         shown = place["booking"] and {key: place["booking"][key] for key in ("id", "checkInCode")}
@@ -344,7 +359,7 @@ async def test_a_slot_shows_the_places_of_the_caller_and_of_each_dependent(
     banned = (await family_places(family, "mother", free))["sibling"]["eligibility"]
     assert (banned["mayBook"], banned["refusal"]["code"]) == (False, "USER_BANNED")
     anonymous = GraphQLTestClient(child.http, child.url)
-    assert await anonymous.execute(FAMILY_PLACES, slot=slot_id) == {"familyPlaces": []}
+    assert (await anonymous.execute(FAMILY_PLACES, slot=slot_id))["familyPlaces"] == []
 
 
 async def test_the_result_of_a_booking_for_a_dependent_has_its_codes(family: Family) -> None:
@@ -353,28 +368,63 @@ async def test_the_result_of_a_booking_for_a_dependent_has_its_codes(family: Fam
     slot_id = await family.clients["organizer"].add_slot()
     booked = await mother.execute(BOOK_FOR, input={"slotId": slot_id, "userId": child_id})
     assert booked["booking"]["checkInCode"]
-    assert booked["booking"] == await child.execute(READ_BOOKING, id=booked["booking"]["id"])
+    booking_id, link = booked["booking"]["id"], booked["booking"].pop("calendarUrl")
+    own = await child.execute(READ_BOOKING, id=booking_id)
+    own_link = own.pop("calendarUrl")
+    assert booked["booking"] == own
+    # Each has a link of their own, whose code opens nothing under the other address.
+    folder, _, code = link.rpartition("/")
+    own_folder, _, own_code = own_link.rpartition("/")
+    addresses = (link, own_link, f"{own_folder}/{code}", f"{folder}/{own_code}")
+    found = [await child.http.get(child.url + each) for each in addresses]
+    assert [each.status_code for each in found] == [200, 200, 404, 404]
+    assert ["SUMMARY:Somebody: A slot" in each.text for each in found[:2]] == [True, False]
     # Once the mother is no guardian any more, that she made the booking shows her nothing of it.
     family.set_guardians("child", "father")
-    assert await mother.execute(READ_BOOKING, id=booked["booking"]["id"]) is None
+    assert await mother.execute(READ_BOOKING, id=booking_id) is None
 
 
-async def test_a_list_shows_the_places_of_a_family_in_each_slot(family: Family) -> None:
-    organizer, times = family.clients["organizer"], {"endTime": hours_from_now(90_001)}
-    start = hours_from_now(90_000)
-    slots = [await organizer.add_slot(capacity=4, startTime=start, **times) for _ in range(2)]
-    booked = {
-        kind: (await family.clients[kind].book_slot(slot_id))["booking"]["id"]
-        for kind, slot_id in zip(("child", "sibling"), slots, strict=True)
-    }
-    found = await family.clients["mother"].execute(LISTED_PLACES, **{"from": start})
-    shown = {
-        (slot["id"], place["user"]["id"]): place["booking"]["id"]
-        for slot in found["nodes"]
-        for place in slot["familyPlaces"]
-        if place["booking"]
-    }
-    assert shown == {
-        (slots[0], family.user_ids["child"]): booked["child"],
-        (slots[1], family.user_ids["sibling"]): booked["sibling"],
-    }
+async def test_a_list_shows_of_a_family_what_each_slot_alone_shows(family: Family) -> None:
+    organizer, start = family.clients["organizer"], hours_from_now(90_000)
+    times = {"startTime": start, "endTime": hours_from_now(90_001)}
+    capacities = ({"capacity": 4}, {"capacity": 4}, {"capacity": 1, "waitlistCapacity": 5})
+    slots = [await organizer.add_slot(**fields, **times) for fields in capacities]
+    bookings = [
+        (await family.clients[kind].book_slot(slots[number]))["booking"]["id"]
+        for kind, number in (("child", 0), ("sibling", 0), ("sibling", 1), ("child", 2))
+    ]
+    entry = (await family.clients["sibling"].join(slots[2]))["entry"]["id"]
+    # This one is read again, as for a decision.
+    due = datetime.now(UTC) - timedelta(seconds=1)
+    change_document(family.app, "slots", slots[1], nextDeadline=due)
+
+    kinds_of = {user_id: kind for kind, user_id in family.user_ids.items()}
+
+    async def listed(kind: str, status: str = "PUBLISHED") -> list[dict[str, Json]]:
+        """Return the ids of the bookings and entries of a family, by slot and user."""
+        variables = {"from": start, "status": status}
+        found = (await family.clients[kind].execute(LISTED_PLACES, **variables))["nodes"]
+        for each in found:
+            assert each == await family.clients[kind].execute(FAMILY_PLACES, slot=each["id"])
+        found.sort(key=lambda each: slots.index(each["id"]))
+        return [
+            {
+                kinds_of[place["user"]["id"]]: place[part]["id"]
+                for place in each["familyPlaces"]
+                for part in ("booking", "waitlistEntry")
+                if place[part]
+            }
+            for each in found
+        ]
+
+    first, bens, bens_second, mias_second = bookings
+    assert await listed("mother") == [
+        {"child": first, "sibling": bens},
+        {"sibling": bens_second},
+        {"child": mias_second, "sibling": entry},
+    ]
+    # An organizer sees a draft, and a dependent of theirs does not.
+    change_document(family.app, "slots", slots[0], status="draft")
+    family.set_guardians("child", "organizer")
+    assert await listed("organizer", "DRAFT") == [{}]
+    assert await listed("organizer") == [{}, {"child": mias_second}]

@@ -1,7 +1,7 @@
 """What a selection of a slot reads, and what of it teammates do not see."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import httpx
@@ -129,20 +129,29 @@ def slot_fields() -> Iterator[tuple[str, str]]:
         yield name, f"{name} {INNER_FIELDS.get(get_named_type(field.type).name, '')}"
 
 
-async def read_fields(client: BookingClient, slot_id: str, title: str, fields: str) -> list[Json]:
-    """Return these fields of a slot, read by id and in a list, each in two ways."""
-    fields = f"{{ id {fields} }}"
-    by_id = f"query($id: ID!) {{ slot(id: $id) {fields} }}"
-    as_node = f"query($id: ID!) {{ node(id: $id) {{ ... on Slot {fields} }} }}"
-    listed = f"""query($title: String!) {{
-      slots(filter: {{ text: $title }}, first: 1) {{ nodes {fields} edges {{ node {fields} }} }}
-    }}"""
-    connection = await client.execute(listed, title=title)
+async def read_fields(
+    client: BookingClient, ids: Sequence[str], text: str, fields: str, operations: int = 1
+) -> list[list[Json]]:
+    """Return these fields of all slots, read by id and in a list, each in two ways.
+
+    The reads are in one operation or in three: each has a selection of its own.
+    """
+    by_id = " ".join(f'a{n}: slot(id: "{each}") {{ ...F }}' for n, each in enumerate(ids))
+    as_node = " ".join(f'b{n}: node(id: "{each}") {{ ...F }}' for n, each in enumerate(ids))
+    listed = f'''slots(filter: {{ text: "{text}" }}, first: 9) {{
+      nodes {{ ...F }} edges {{ node {{ ...F }} }}
+    }}'''
+    found: Json = {}
+    for reads in ([by_id], [as_node], [listed]) if operations == 3 else ([by_id, as_node, listed],):
+        document = f"{{ {' '.join(reads)} }} fragment F on Slot {{ id {fields} }}"
+        result = await client.send(document)
+        assert "errors" not in result, result
+        found |= result["data"]
     return [
-        await client.execute(by_id, id=slot_id),
-        await client.execute(as_node, id=slot_id),
-        *connection["nodes"],
-        *(edge["node"] for edge in connection["edges"]),
+        [found[f"a{n}"] for n in range(len(ids))],
+        [found[f"b{n}"] for n in range(len(ids))],
+        found["slots"]["nodes"],
+        [edge["node"] for edge in found["slots"]["edges"]],
     ]
 
 
@@ -150,33 +159,32 @@ async def test_each_field_has_the_same_value_alone_as_with_all_others(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     (ada, ben), organizer = create_booking_clients(http, 2, app)
-    limits = [{"group": "class:*", "limit": 2}]
-    single, several, course = (secrets.token_hex(8) for _ in range(3))
+    limits, text = [{"group": "class:*", "limit": 2}], secrets.token_hex(8)
     campaign_id = await create_campaign(organizer)
-    titles = {
-        await organizer.add_slot(title=single, capacity=1, waitlistCapacity=5): single,
+    # Lists have them in this order.
+    ids = [
+        await organizer.add_slot(title=f"{text} a", capacity=1, waitlistCapacity=5),
         await organizer.add_slot(
-            title=several,
+            title=f"{text} b",
             capacity=3,
             location="Hall",
             groupLimits=limits,
             meetingUrl="https://meet.example/room",
-        ): several,
+        ),
         await organizer.add_slot(
-            title=course, campaignId=campaign_id, resource=course, choiceGroup=course
-        ): course,
-    }
-    for slot_id in titles:
+            title=f"{text} c", campaignId=campaign_id, resource=text, choiceGroup=text
+        ),
+    ]
+    for slot_id in ids:
         await ada.book_slot(slot_id)
-    assert (await ben.join(next(iter(titles))))["position"] == 1
+    assert (await ben.join(ids[0]))["position"] == 1
     all_fields = " ".join(text for _, text in slot_fields())
-    for client, shown in ((ada, 3), (ben, 1), (organizer, 1)):
-        for slot_id, title in [*titles.items()][:shown]:
-            together, *others = await read_fields(client, slot_id, title, all_fields)
-            assert others == [together] * 3
-            for name, text in slot_fields():
-                alone = await read_fields(client, slot_id, title, text)
-                assert alone == [{"id": slot_id, name: together[name]}] * 4
+    for client in (ada, ben, organizer):
+        together, *others = await read_fields(client, ids, text, all_fields, operations=3)
+        assert others == [together] * 3
+        for name, field in slot_fields():
+            alone = await read_fields(client, ids, text, field)
+            assert alone == [[{"id": each["id"], name: each[name]} for each in together]] * 4
 
 
 @pytest.fixture

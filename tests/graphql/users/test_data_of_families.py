@@ -27,6 +27,8 @@ from tests.support.stores.users import auth_for_database, insert_user
 
 MEMBER_COUNT = 4
 BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
+OUTBOX = """query($user: ID!) { outbox(filter: { userId: $user, channel: MAIL }) {
+  totalCount nodes { user { id } dependents { id } } } }"""
 MY_BOOKINGS = "query($userId: ID) { myBookings(userId: $userId) { nodes { id } } }"
 
 
@@ -52,12 +54,13 @@ class Family:
         change = {"$set": fields}
         await self.database["users"].update_one({"_id": self.object_id(user)}, change)
 
-    async def add_mail(self, user: str, dependent: str | None = None) -> None:
-        """Store a mail that was sent, perhaps to a guardian about a child."""
-        about = {"dependent": self.object_id(dependent)} if dependent else {}
+    async def add_mail(self, user: str, *dependents: str) -> None:
+        """Store a mail that was sent, perhaps to a guardian about children."""
+        ids = [self.object_id(each) for each in dependents]
+        about = {"dependents": ids} if ids else {}
         mail = {"_id": secrets.token_hex(8), "channel": "mail", "kind": "booked", "at": utc_now()}
         sent = {"user": self.object_id(user), "recipient": f"{user}@home.test", **about}
-        await self.database["outbox"].insert_one({**mail, **sent, "state": "sent"})
+        await self.database["outbox"].insert_one({**mail, **sent, "state": "sent", "attempts": 1})
 
 
 @pytest.fixture
@@ -77,8 +80,8 @@ async def family(two_apps: Pair, clients: Five) -> AsyncIterator[Family]:
         ben = to_new_document("Ben", new_login_name(), Role.MEMBER, None, utc_now())
         await database["users"].insert_one({**ben, "guardians": parents[:1]})
         ids["ben"] = f"user_{ben['_id']}"
-        for user, dependent in (("mia", None), ("mother", "mia"), ("father", "mia")):
-            await family.add_mail(user, dependent)
+        for user, *dependents in (("mia",), ("mother", "mia", "ben"), ("father", "mia")):
+            await family.add_mail(user, *dependents)
         yield family
     await client.close()
 
@@ -106,8 +109,10 @@ async def test_the_data_of_a_guardian_have_those_of_the_children_and_no_address_
     assert {"email", "username"}.isdisjoint(ben["account"][0])
     assert mia.keys() == data.keys() - {"dependents"}
     assert [each.get("recipient") for each in mia["mails"]] == [None] * 3
+    assert [each["dependentIds"] for each in mia["mails"][1:]] == [[family.ids["mia"]]] * 2
     (own,) = data["mails"]
-    assert (own["recipient"], own["dependentId"]) == ("mother@home.test", family.ids["mia"])
+    about = [family.ids[name] for name in ("mia", "ben")]
+    assert (own["recipient"], own["dependentIds"]) == ("mother@home.test", about)
     father = (await family.father.execute("{ me { email } }"))["email"]
     assert "father@home.test" not in text
     assert father not in text
@@ -115,6 +120,18 @@ async def test_the_data_of_a_guardian_have_those_of_the_children_and_no_address_
     text, data = await download(family.mother)
     assert [each["account"][0]["name"] for each in data["dependents"]] == ["Ben"]
     assert "Robotics" not in text
+
+
+async def test_organizers_find_the_mails_about_a_child_to_whomever_they_went(
+    family: Family,
+) -> None:
+    readers = {"mia": {"mia", "mother", "father"}, "ben": {"mother"}, "father": {"father"}}
+    for name, expected in readers.items():
+        found = await family.organizer.execute(OUTBOX, user=family.ids[name])
+        users = {each["user"]["id"] for each in found["nodes"]}
+        assert (users, found["totalCount"]) == ({family.ids[n] for n in expected}, len(expected))
+    (of_ben,) = (await family.organizer.execute(OUTBOX, user=family.ids["ben"]))["nodes"]
+    assert [each["id"] for each in of_ben["dependents"]] == [family.ids[n] for n in ("mia", "ben")]
 
 
 async def test_the_data_of_a_child_name_the_guardians_without_their_addresses(

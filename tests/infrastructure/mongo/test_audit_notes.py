@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from pymongo import AsyncMongoClient
+from pymongo import AsyncMongoClient, monitoring
 from pymongo.errors import OperationFailure
 
 from slotlock.devserver.embedded import EmbeddedServers
@@ -22,6 +22,23 @@ from tests.support.domain.builders import build_slot
 from tests.support.stores.slots import insert_open_campaign
 
 ORGANIZER = UserId("b" * 24)
+
+
+class TransactionCommands(monitoring.CommandListener):
+    """Lists the commands of transactions."""
+
+    def __init__(self) -> None:
+        self.names = list[str]()
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command.get("autocommit") is False:
+            self.names.append(event.command_name)
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        """Ignore the success."""
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        """Ignore the failure."""
 
 
 @pytest.fixture
@@ -61,6 +78,25 @@ async def test_a_campaign_is_not_changed_without_its_note(database: Database) ->
     with pytest.raises(OperationFailure):
         await campaigns.update(before, after, now, note)
     assert await campaigns.find(before.id) == before
+
+
+async def test_a_note_is_written_in_the_transaction_of_its_change(servers: EmbeddedServers) -> None:
+    commands = TransactionCommands()
+    client: AsyncMongoClient[Document] = AsyncMongoClient(
+        database_url(servers, f"notes_{new_slot_id()}"), tz_aware=True, event_listeners=[commands]
+    )
+    async with client:
+        database, now = client.get_default_database(), utc_now()
+        before = await insert_open_campaign(database, ())
+        after = replace(before, name="Spring", terms=replace(before.terms, version=2))
+        note = note_campaign_change(before, after, ORGANIZER, now)
+        commands.names.clear()
+        assert await Repositories(database).campaigns.update(before, after, now, note)
+        assert commands.names == ["findAndModify", "insert", "commitTransaction"]
+        commands.names.clear()
+        assert not await Repositories(database).campaigns.update(before, after, now, note)
+        assert commands.names == ["findAndModify", "commitTransaction"]
+        await client.drop_database(database.name)
 
 
 async def test_a_user_is_not_changed_without_a_note(database: Database) -> None:

@@ -22,13 +22,15 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContext, UserContexts
 from slotlock.domain.campaigns.terms import GroupLimit
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
 from slotlock.infrastructure.mongo.slots.slot_query import SharedSlot, SlotQuery
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.user_context_loader import UserContextLoader, _ContextQuery
+from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot, with_facts
 from tests.support.stores.slots import insert_new_slots
@@ -190,3 +192,17 @@ async def test_control_without_the_cut_a_decision_gets_the_contexts_of_all(
     alone, together = await contexts(stored)
     assert together != alone
     assert set(together[0].by_user) == {ADA, BEN, CLEO, DAN, EVE}
+
+
+async def test_guardians_who_ask_at_once_get_only_their_own_dependents(stored: Stored) -> None:
+    children = {"Zoe": [ADA], "Mia": [ADA, BEN], "Kim": [BEN]}
+    for name, guardians in children.items():
+        child = to_new_document(name, f"child {name}", Role.MEMBER, None, NOW)
+        ids = [ObjectId(each) for each in guardians]
+        await stored.database["users"].insert_one({**child, "guardians": ids})
+    users = Repositories(stored.database).users
+    families = [{ADA}, {BEN}, {ADA, BEN}, {CLEO}]
+    together = await asyncio.gather(*map(users.find_dependents, families))
+    assert together == [await users.find_dependents(each) for each in families]
+    names = [[each.name for each in found] for found in together]
+    assert names == [["Mia", "Zoe"], ["Kim", "Mia"], ["Kim", "Mia", "Zoe"], []]

@@ -1,10 +1,12 @@
 """A queued request is decided on the present state: each change since it was sent may refuse it."""
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from bson import ObjectId
 from pymongo import MongoClient
 
 from slotlock.auth.admin import account_admin
@@ -23,12 +25,12 @@ from tests.support.queue.deployment import (
     QueueClient,
     QueueDeployment,
     crowded_queue_deployment,
-    queue_deployment,
 )
 from tests.support.scenarios.families import store_guardians
+from tests.support.scenarios.led_course import CREATE_LED
 from tests.support.stores.users import auth_for_database
 
-__all__ = ["crowded_queue_deployment", "queue_deployment"]
+__all__ = ["crowded_queue_deployment"]
 
 NOON = {"startTime": "2040-05-07T12:00:00Z", "endTime": "2040-05-07T13:00:00Z"}
 HALF_PAST = {"startTime": "2040-05-07T12:30:00Z", "endTime": "2040-05-07T13:30:00Z"}
@@ -199,6 +201,21 @@ def set_stored_guardians(deployment: QueueDeployment, user_id: str, *guardian_id
         store_guardians(mongo.get_default_database(), user_id, *guardian_ids)
 
 
+async def end_lead(sent: Sent) -> None:
+    with MongoClient[Json](sent.deployment.mongo_url) as mongo:
+        leader = {"leader": ObjectId((await sent.sender.fetch_user_id())[-24:])}
+        mongo.get_default_database()["resources"].update_one(leader, {"$unset": {"leader": ""}})
+
+
+async def add_led_slot(organizer: BookingClient, leader: BookingClient, pupil: QueueClient) -> str:
+    """Create a slot whose leader may book the pupil."""
+    resource = f"Berg {secrets.token_hex(4)}"
+    await organizer.execute(CREATE_LED, name=resource, leader=await leader.fetch_user_id())
+    await set_groups(organizer, pupil, "5a")
+    campaign_id = await create_campaign(organizer, leaderGroups=["5a"])
+    return await organizer.add_slot(campaignId=campaign_id, resource=resource, **NOON)
+
+
 async def ban_user(sent: Sent) -> None:
     await ban(sent, sent.user)
 
@@ -232,6 +249,7 @@ PERMISSION_CHANGES = {
     "guardian removed": PermissionChange(end_guardianship, "NotTeammate", "guardian"),
     "guardian banned": PermissionChange(ban_sender, "UserBanned", "guardian"),
     "user of a guardian banned": PermissionChange(ban_user, "UserBanned", "guardian"),
+    "leader replaced": PermissionChange(end_lead, "NotTeammate", "leader"),
 }
 DEMOTION = {"organizer demoted": PermissionChange(demote_sender, "NotTeammate", "organizer")}
 
@@ -248,12 +266,16 @@ async def outcomes_on_behalf(
         if change.sender == "guardian":
             ids = [await client.fetch_user_id() for client in (user, teammate)]
             set_stored_guardians(deployment, *ids)
-        else:
+        elif change.sender != "leader":
             await teammate.create_team_with(user)
         organizer = QueueClient(deployment.http, app.url, deployment.user_tokens.organizer)
         senders = {"user": user, "organizer": organizer}
         sender = senders.get(change.sender, teammate)
-        slot_ids[name] = await deployment.add_slot(app)
+        slot_ids[name] = (
+            await add_led_slot(organizer, sender, user)
+            if change.sender == "leader"
+            else await deployment.add_slot(app)
+        )
         ticket = await sender.enqueue(slot_ids[name], userId=await user.fetch_user_id())
         tickets[name] = ticket["id"]
         await change.apply(Sent(deployment, app, sender, user))
@@ -269,15 +291,15 @@ async def outcomes_on_behalf(
 
 @pytest.mark.parametrize("changes", [PERMISSION_CHANGES, DEMOTION], ids=["users", "organizer"])
 async def test_a_permission_that_ends_while_a_request_is_queued_refuses_it(
-    queue_deployment: QueueDeployment, changes: Mapping[str, PermissionChange]
+    crowded_queue_deployment: QueueDeployment, changes: Mapping[str, PermissionChange]
 ) -> None:
-    outcomes = await outcomes_on_behalf(queue_deployment, changes)
+    outcomes = await outcomes_on_behalf(crowded_queue_deployment, changes)
     assert outcomes == {name: change.outcome for name, change in changes.items()}
 
 
 @pytest.mark.parametrize("changes", [PERMISSION_CHANGES, DEMOTION], ids=["users", "organizer"])
 async def test_control_without_revalidation_a_request_is_booked_without_permission(
-    queue_deployment: QueueDeployment, changes: Mapping[str, PermissionChange]
+    crowded_queue_deployment: QueueDeployment, changes: Mapping[str, PermissionChange]
 ) -> None:
-    outcomes = await outcomes_on_behalf(queue_deployment, changes, "revalidation")
+    outcomes = await outcomes_on_behalf(crowded_queue_deployment, changes, "revalidation")
     assert set(outcomes.values()) == {"Booked"}

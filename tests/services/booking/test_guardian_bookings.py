@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -149,9 +150,7 @@ def organizers_first(request: BookingRequest, caller: Caller, *, leads: bool = F
     """Return the request as what an organizer makes it who overrides limits for each other user."""
     assert not leads
     is_organizer = caller.is_organizer and request.user_id != caller.user_id
-    return BookingRequest(
-        request.user_id, request.booking_id, request.requested_by, as_organizer=is_organizer
-    )
+    return replace(request, made_as=MadeAs.ORGANIZER if is_organizer else None)
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
@@ -173,7 +172,7 @@ def test_an_organizer_books_and_moves_the_own_child_by_the_rules(
         assert isinstance(first.outcome, Booked)
         assert isinstance(elsewhere.outcome, Booked)
         booking = elsewhere.outcome.booking
-        assert booking.made_as is (MadeAs.GUARDIAN if is_guarded else None)
+        assert booking.made_as is (MadeAs.GUARDIAN if is_guarded else MadeAs.ORGANIZER)
         request = BookingChangeRequest(free, booking.id, organizer)
         moved = await move(services, request, other)
         queued = await request_booking(services, organizer, third, child, options)

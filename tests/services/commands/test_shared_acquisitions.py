@@ -275,14 +275,16 @@ async def test_a_refusal_that_fails_leaves_its_neighbors_unharmed(
     services = processes[0]
     slot_id = await add_slot(services, capacity=1)
     assert await book(services, CALLERS[0], slot_id) == "Booked"
-    original_apply = BookSlotCommand.apply
+    original_preview = BookSlotCommand.preview
 
-    def apply(self: BookSlotCommand, state: LoadedState, now: datetime) -> Decision[BookOutcome]:
+    def preview(
+        self: BookSlotCommand, state: LoadedState, now: datetime
+    ) -> Decision[BookOutcome] | None:
         if self.caller == CALLERS[1]:
             raise ZeroDivisionError
-        return original_apply(self, state, now)
+        return original_preview(self, state, now)
 
-    monkeypatch.setattr(BookSlotCommand, "apply", apply)
+    monkeypatch.setattr(BookSlotCommand, "preview", preview)
     outcomes = await asyncio.gather(
         *(book(services, caller, slot_id) for caller in CALLERS), return_exceptions=True
     )
@@ -360,9 +362,11 @@ async def test_an_acquisition_that_all_callers_left_leaves_no_lock(processes: Pr
 class PoisonedCommand(BookSlotCommand):
     """A booking that cannot be decided."""
 
-    def apply(self, _state: LoadedState, _now: datetime) -> Decision[BookOutcome]:
+    def apply(self, state: LoadedState, now: datetime) -> Decision[BookOutcome]:
         """Raise: ValueError."""
-        raise ValueError("poison")
+        raise ValueError("poison", state, now)
+
+    preview = apply
 
 
 async def book_with_a_poisoned_neighbor(

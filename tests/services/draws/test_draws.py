@@ -79,6 +79,7 @@ from slotlock.services.erasure import finish_erasure
 from slotlock.services.workers import draw_worker
 from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.scenarios.families import store_guardians
 from tests.support.stores.slots import insert_new_slots
 from tests.support.stores.users import new_email
 
@@ -346,6 +347,8 @@ def test_a_draw_goes_from_wishes_to_bookings_and_a_record_that_everybody_can_ver
     places = scene.drawn_places()
     assert len(places) == 6
     assert {(slot_id, user_id) for slot_id, user_id, _ in scene.booked()} == places
+    by_hand = {"bookings": {"$elemMatch": {"madeAs": {"$ne": "draw"}}}}
+    assert scene.pair.database["slots"].count_documents(by_hand) == 0
     assert scene.own_result().leaf in {entry["leaf"] for entry in record["entries"]}
 
 
@@ -1350,7 +1353,7 @@ def test_nothing_that_changes_after_the_closing_takes_a_drawn_place(
             publication,
             "book",
             lambda state, users, request, now: book(
-                state, users, replace(request, is_drawn=False), now
+                state, users, replace(request, made_as=None), now
             ),
         )
     assert isinstance(scene.draw(), Draw)
@@ -1543,6 +1546,25 @@ def test_an_erased_user_is_in_no_entry_of_a_draw_that_is_over(scene: Scene, end:
     assert draw is not None
     scene.run(wishes.copy_wishes(scene.services, draw, further, scene.organizer.user_id))
     assert len(scene.run(scene.services.wishes.find_all(further.id))) == 5
+
+
+def test_in_a_new_draw_a_former_guardian_ends_no_wishes_of_the_child_either(scene: Scene) -> None:
+    ada, ben = scene.members[:2]
+    store_guardians(scene.pair.database, ben.user_id, ada.user_id)
+    where = scene.services, ada, scene.campaign_id, scene.slots[:2]
+    scene.run(wishes.set_wishes(*where, user_ids=[ben.user_id, ada.user_id]))
+    scene.close()
+    scene.draw()
+    scene.publish()
+    further = scene.open_draw()
+    former = scene.run(scene.services.draws.find(further.supersedes))
+    assert former is not None
+    scene.run(wishes.copy_wishes(scene.services, former, further, scene.organizer.user_id))
+    store_guardians(scene.pair.database, ben.user_id)
+    assert scene.wish(ada) == WishesSaved(None)
+    of_child = scene.run(wishes.my_wishes(scene.services, ben, scene.campaign_id))
+    assert of_child is not None
+    assert (of_child.user_ids, of_child.slot_ids) == ((ben.user_id,), tuple(scene.slots[:2]))
 
 
 @pytest.mark.parametrize("max_age_s", [demand.MAX_AGE_S, 0.0])

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from bson import ObjectId
 
 from slotlock.domain.audit.audit_log import AuditFilter
 from slotlock.domain.booking.booking import SlotId
@@ -244,3 +245,18 @@ async def test_an_announcement_waits_for_the_end_of_quiet_hours(scene: MailScene
     assert (entry.state, entry.due_at) == (OutboxState.QUEUED, due_at)
     await scene.send(timedelta(hours=8))
     assert scene.trap.subjects == ["Pool"]
+
+
+async def test_what_a_banned_user_wrote_before_is_not_sent(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot()
+    await scene.book(slot_id, 0)
+    leader = scene.members[1]
+    for subject, by in (("from a leader", leader), ("from an organizer", scene.organizer)):
+        sent = await announce(scene, Audience(slot_id, None), subject, subject, by=by)
+        assert sent == AnnouncementSent(1)
+    banned = {"_id": ObjectId(leader.user_id)}
+    await scene.database["users"].update_one(banned, {"$set": {"bannedAt": scene.clock.now}})
+    await scene.send()
+    states = [each.state for each in await scene.entries()]
+    assert sorted(states) == [OutboxState.SENT, OutboxState.SUPPRESSED]
+    assert scene.trap.subjects == ["from an organizer"]

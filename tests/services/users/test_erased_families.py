@@ -38,7 +38,7 @@ NAMED: dict[str, tuple[str, str]] = {
     "dependent": ("users", "guardians"),
     "wishes": ("draw_wishes", "users"),
     "mail": ("outbox", "user"),
-    "mail of a guardian": ("outbox", "dependent"),
+    "mail of a guardian": ("outbox", "dependents"),
 }
 STEPS = {
     "cancel_places": {"booking", "waitlist entry"},
@@ -63,13 +63,13 @@ def add_dependent(pair: ServicePair, *guardians: str) -> Caller:
     return Caller(UserId(str(user["_id"])), Role.MEMBER, "session", pair.clock())
 
 
-def add_mail(pair: ServicePair, user_id: str, dependent: str | None = None) -> str:
-    """Queue a mail, perhaps about a child of its reader, and return its id."""
+def add_mail(pair: ServicePair, user_id: str, *dependents: str) -> str:
+    """Queue a mail, perhaps about children of its reader, and return its id."""
     mail = direct_mail(
         TEST, UserId(user_id), str(ObjectId()), pair.clock(), user_id=UserId(user_id)
     )
     pair.runner.run(pair.services[0].outbox.insert([mail], pair.clock()))
-    about = {"dependent": ObjectId(dependent)} if dependent else {}
+    about = {"dependents": [ObjectId(each) for each in dependents]} if dependents else {}
     pair.database["outbox"].update_one({"_id": mail.id}, {"$set": {"data": {}, **about}})
     return mail.id
 
@@ -95,10 +95,16 @@ def test_with_a_child_the_mails_about_it_end_and_those_about_its_sibling_stay(
 ) -> None:
     child, sibling = (add_dependent(pair, member.user_id) for _ in range(2))
     add_mail(pair, member.user_id, child.user_id)
-    others = [add_mail(pair, member.user_id, sibling.user_id), add_mail(pair, member.user_id)]
+    own = add_mail(pair, member.user_id)
+    others = [
+        add_mail(pair, member.user_id, *(each.user_id for each in children))
+        for children in ((sibling,), (child, sibling))
+    ]
     pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, child)))
     left = pair.database["outbox"].find({"user": ObjectId(member.user_id)})
-    assert {each["_id"] for each in left} == {*others}
+    about = [ObjectId(sibling.user_id)]
+    found = {each["_id"]: each.get("dependents") for each in left}
+    assert found == {own: None, **dict.fromkeys(others, about)}
     # A request that began before the erasure links the guardian again.
     change = {"$set": {"guardians": [ObjectId(member.user_id)]}}
     pair.database["users"].update_one({"_id": ObjectId(child.user_id)}, change)

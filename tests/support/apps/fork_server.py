@@ -156,7 +156,7 @@ def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], 
 def _import_app() -> Callable[[], int]:
     """Import what a variant imports while it starts, and return the function that serves it."""
     from slotlock.api import app_state
-    from slotlock.api.board import endpoint
+    from slotlock.api.board import endpoint, files
     from slotlock.api.board.documents import board_documents
     from slotlock.api.board.modules import merged_modules
     from slotlock.auth import passwords
@@ -170,10 +170,11 @@ def _import_app() -> Callable[[], int]:
     passwords._CONTEXT.update(argon2__memory_cost=8, argon2__time_cost=1)
     passwords.PasswordHasher().close()  # hashes once, so that the forked processes need not
     # A fifth of a start is to read the files of the board and to merge its modules.
-    files, documents = endpoint.board_files(), board_documents()
-    modules = {name: text.decode() for name, text in files.items() if endpoint.is_module(name)}
-    merged = merged_modules(modules, endpoint.START, alone=endpoint.ALONE)
-    vars(endpoint).update(board_files=lambda: dict(files), merged_modules=lambda *_, **__: merged)
+    sources, documents = files.board_files(), board_documents()
+    modules = {name: text.decode() for name, text in sources.items() if files.is_module(name)}
+    merged = merged_modules(modules, files.START, alone=files.ALONE)
+    vars(endpoint).update(board_files=lambda: dict(sources))
+    vars(files).update(merged_modules=lambda *_, **__: merged)
     vars(app_state).update(board_documents=lambda: dict(documents))
     gc.freeze()  # a collection in a forked process would copy all pages of these objects
     return variant.serve_variant

@@ -39,6 +39,7 @@ RECORDED_FIELDS = {
     *("bookings", "waitlist", "changedAt", "maxBookings", "opensAt", "closesAt", "published"),
     *("subscribed", "queried", "end", "_type", "waitedSince", "since", "movedTo", "choiceGroup"),
     *("forbidOverlap", "groupLimits", "group", "limit", "groups", "overriddenLimits", "bookings"),
+    "madeAs",
 }
 
 

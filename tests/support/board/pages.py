@@ -17,7 +17,7 @@ from playwright.async_api import (
     Route,
 )
 
-from slotlock.api.board.endpoint import ALONE, START, board_files
+from slotlock.api.board.files import ALONE, START, board_files
 from slotlock.api.board.modules import merged_modules
 from slotlock.auth.admin import account_admin
 from slotlock.domain.users.user import Role, UserId

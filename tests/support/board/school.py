@@ -50,6 +50,7 @@ MINUTES = [
     ("14:05", 12),
 ]
 ROOMS = ["Art room", "Computer room", "Garden", "Gym", "Kitchen", "Lab", "Library", "Music room"]
+TEACHER = "Ms. Vogel"
 # Each course with its room, its day and its time.
 COURSES = [
     ("Robotics", "Computer room", "MONDAY", "15:00", "16:30"),
@@ -86,6 +87,14 @@ def pupils_file() -> FilePayload:
         lines.append(f"{last};{first};{class_name}.{number + 1};{class_name}")
     content = "\r\n".join(lines).encode("cp1252", "replace")
     return FilePayload(name="pupils.csv", mimeType="text/csv", buffer=content)
+
+
+def teachers_file() -> FilePayload:
+    """Return the list of the teachers who lead courses."""
+    lines = ["Nachname;Vorname;E-Mail;Gruppe;leitet"]
+    lines += [f"Vogel;Anna;vogel@park.example;teachers;{TEACHER}", ""]
+    content = "\n".join(lines).encode()
+    return FilePayload(name="teachers.csv", mimeType="text/csv", buffer=content)
 
 
 def berlin(text: str) -> datetime:

@@ -23,7 +23,7 @@ from graphql import (
 )
 
 from slotlock.api.board.documents import BOARD_DIR, board_documents
-from slotlock.api.board.endpoint import board_files, is_module
+from slotlock.api.board.files import board_files, is_module
 from slotlock.domain.shared.declare import declarations
 from slotlock.graphql.schema.schema import executable_schema
 

@@ -20,10 +20,12 @@ from tests.support.board.school import (
     ROOMS,
     RUSH,
     SECRETARY,
+    TEACHER,
     WINDOW,
     School,
     Step,
     pupils_file,
+    teachers_file,
 )
 
 STEPS: dict[str, Step] = {}
@@ -148,6 +150,7 @@ async def add_courses(school: School) -> None:
             await opened.get_by_label("It takes place").select_option(
                 label="Several meetings, one booking"
             )
+            await school.fill("Teachers", TEACHER, opened)
             await school.fill("First day", "2031-02-17", opened)
             await school.fill("Last day", "2031-07-11", opened)
             await opened.get_by_label("Holidays to leave out").select_option(
@@ -163,6 +166,27 @@ async def add_courses(school: School) -> None:
             await school.picture("course", top="form", height=1300)
         await school.click("Create the course")
         await school.page.get_by_role("link", name=title, exact=True).wait_for()
+
+
+@step("Teachers see their lists")
+async def give_teachers_their_lists(school: School) -> None:
+    await school.click("Organize")
+    await school.click("People")
+    await school.click("Import a file")
+    await school.page.set_input_files("#file", teachers_file())
+    await shown(school.page, "New leaders in “Rooms and devices”: 1").wait_for()
+    await school.click("Import 1 person")
+    await shown(school.page, "teachers.csv is imported.").first.wait_for()
+    # Links for all would end those of the pupils, whom a later step lets in.
+    await school.click("Invitations")
+    await school.fill("Only these groups (all if empty)", "teachers")
+    await school.click("Create the links")
+    await school.page.get_by_role("heading", name="1 link").wait_for()
+    await school.click("Organize")
+    await school.click("Rooms and devices")
+    await shown(school.page, "led by Anna Vogel").wait_for()
+    await school.click("Organize")
+    await school.click("Clubs in spring")
 
 
 @step("Check and publish")

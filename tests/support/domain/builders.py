@@ -12,6 +12,7 @@ from slotlock.domain.booking.booking import (
     BookingId,
     BookingStatus,
     HistoryEntry,
+    MadeAs,
     SlotId,
     WaitlistEntry,
     WaitlistEntryId,
@@ -90,7 +91,7 @@ def booking_request(name: str, hold: bool = False, organizer: str | None = None)
         BookingId(f"b{next(_booking_numbers)}"),
         UserId(organizer or name),
         hold,
-        organizer is not None,
+        made_as=None if organizer is None else MadeAs.ORGANIZER,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.booking import BookingId, WaitlistEntry, WaitlistEntryId
+from slotlock.domain.booking.booking import BookingId, MadeAs, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.booking.rules.booking_changes import (
@@ -49,7 +49,8 @@ class Step:
     def booking_request(self, hold: bool = False) -> BookingRequest:
         """Return a request for a place for this user."""
         by = ORGANIZER_ID if self.as_organizer else self.user_id
-        return BookingRequest(self.user_id, BookingId(new_id()), by, hold, self.as_organizer)
+        made_as = MadeAs.ORGANIZER if self.as_organizer else None
+        return BookingRequest(self.user_id, BookingId(new_id()), by, hold, made_as=made_as)
 
     def change_request(self, slot: SlotState) -> BookingChangeRequest:
         """Return a request to change this user's booking."""

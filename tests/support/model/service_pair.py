@@ -25,7 +25,7 @@ from slotlock.services.container import Services
 from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
-from tests.support.stores.empty_database import build_indexes, forget_indexes
+from tests.support.stores.empty_database import build_indexes, delete_documents
 
 MEMBER_COUNT = 5
 CLEARED_COLLECTIONS = (
@@ -160,8 +160,7 @@ def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePa
     ):
         stack = AsyncExitStack()
         database = client.get_default_database()
-        client.drop_database(database.name)
-        forget_indexes(url)
+        delete_documents(database)
         try:
             services = [
                 runner.run(open_services(stack, url, servers.redis_url, clock)) for _ in range(2)

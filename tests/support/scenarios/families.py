@@ -17,7 +17,8 @@ FAMILY_KINDS = ("mother", "father", "child", "sibling", "other", "former", "memb
 # Those who are no guardians of the child.
 STRANGERS = ("sibling", "other", "former", "member", "organizer")
 CREATE_CHILD = """mutation($input: CreateUserInput!) { createUser(input: $input) {
-  __typename ... on Refusal { code } ... on InvalidInput { fields { field code } }
+  __typename ... on Refusal { code }
+  ... on InvalidInput { fields { field code values { name value } } }
   ... on UserCreated { invitationToken user {
     id name email username hasPassword guardians { id }
   } }

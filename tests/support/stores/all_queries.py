@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_campaign_deletion
-from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.booking import BookingId, MadeAs, SlotId, WaitlistEntry
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.booking.rules.booking_changes import cancel
@@ -162,7 +162,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
         assert (await repositories.ended_bookings.page_of_slot(slot_id, 1, None)).items
         await repositories.ended_bookings.page_of_slot(slot_id, 1, position)
         for selection in (NOTHING, EVERYTHING):
-            assert await slots.read(SlotReadRequest(slot_id, now, selection, ADA))
+            assert await slots.read(SlotReadRequest(slot_id, now, selection, (ADA,)))
         await slots.find_with_roster(slot_id)
         await repositories.waitlists.find_ids(slot_id)
     # The writer searches the live and the ended bookings for a plain one that was not written.
@@ -226,8 +226,8 @@ async def run_list_queries(slots: SlotRepository) -> None:
             SlotFilter(text="yog"),
             SlotFilter(text="übung 数学"),
         ]:
-            await slots.page(slot_filter, order, 10, None, now, NOTHING, ADA)
-            await slots.page(slot_filter, order, 10, after, now, EVERYTHING, ADA)
+            await slots.page(slot_filter, order, 10, None, now, NOTHING, (ADA,))
+            await slots.page(slot_filter, order, 10, after, now, EVERYTHING, (ADA,))
     await slots.count(SlotFilter(), now)
     for page in time_pages(now):
         await slots.count_of_user(ADA, page.wanted, now)
@@ -328,7 +328,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
         changes = WriteSet((), new_slots=added, preconditions=preconditions)
         assert check_written(await writer.commit(changes))
     found, users = await load_for_update(slots, added[0].id)
-    request = BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True)
+    request = BookingRequest(ADA, new_booking_id(), CLEO, made_as=MadeAs.ORGANIZER)
     after, _ = decide(book, found, request, now, users=users)
     update = SlotWrite(found, as_written(found, after, now, users))
     assert check_written(await writer.commit(WriteSet((update,), users)))
@@ -365,7 +365,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     bookable = UserFilter("ada", banned=False, group_patterns=("5a", "6*"))
     await repositories.users.page(bookable, 10, None)
     led_by_ada = SlotFilter(led_by=ADA, led_resources=("Room 6",), include_past=True)
-    await slots.page(led_by_ada, SlotOrder.START_ASC, 10, None, now, NOTHING, ADA)
+    await slots.page(led_by_ada, SlotOrder.START_ASC, 10, None, now, NOTHING, (ADA,))
     await repositories.resources.remove_leader(ADA)
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):
@@ -585,7 +585,7 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
     delivery = Delivery(OutboxState.QUEUED, "451")
     assert await outbox.finish(entries, delivery, now) is OutboxState.QUEUED
     assert await outbox.retry(entry.id, now)
-    for chosen in (OutboxFilter(), OutboxFilter(user_id=ADA)):
+    for chosen in (OutboxFilter(), OutboxFilter(user_id=ADA), OutboxFilter(about_id=ADA)):
         assert await outbox.find_unsent(chosen, 10) == []
     assert await outbox.retry_all([entry.id], now) == 0
     assert await outbox.find_note("451") == "451"
@@ -597,6 +597,7 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
             OutboxFilter(),
             OutboxFilter(OutboxState.QUEUED, Channel.MAIL),
             OutboxFilter(user_id=ADA),
+            OutboxFilter(about_id=ADA),
             OutboxFilter(slot_id=slot_ids[0]),
             OutboxFilter(OutboxState.FAILED, kind="booked", since=now),
         ):

@@ -23,9 +23,7 @@ async def empty_database(servers: EmbeddedServers) -> AsyncIterator[str]:
     """Yield the URL of a database without documents, and delete its documents at the end."""
     name = _unused.pop() if _unused else f"empty{ObjectId()}"
     yield database_url(servers, name)
-    database = _client(servers.mongo_url)[name]
-    for collection in _collections_with_documents(database):
-        database[collection].delete_many({})
+    delete_documents(_client(servers.mongo_url)[name])
     _unused.append(name)
 
 
@@ -35,14 +33,16 @@ def _client(mongo_url: str) -> MongoClient[Document]:
     return MongoClient[Document](mongo_url, w="majority")
 
 
-def _collections_with_documents(database: Database[Document]) -> list[str]:
-    """Return them by one command: a test writes into a few of forty collections."""
+def delete_documents(database: Database[Document]) -> None:
+    """Delete all documents. One command finds the few of forty collections that have some."""
     parts = [
         {"$unionWith": {"coll": name, "pipeline": [{"$limit": 1}, {"$set": {"in": name}}]}}
         for name in database.list_collection_names()
     ]
-    found = database.aggregate([{"$documents": []}, *parts, {"$project": {"in": 1}}])
-    return [each["in"] for each in found]
+    if parts:  # or there is no database
+        found = database.aggregate([{"$documents": []}, *parts, {"$project": {"in": 1}}])
+        for name in [each["in"] for each in found]:
+            database[name].delete_many({})
 
 
 async def build_indexes(url: str, indexes: IndexBuilder) -> None:
@@ -50,8 +50,3 @@ async def build_indexes(url: str, indexes: IndexBuilder) -> None:
     if url not in _indexed:
         await indexes.build_missing()
         _indexed.add(url)
-
-
-def forget_indexes(url: str) -> None:
-    """Let the indexes of a database that was dropped be built again."""
-    _indexed.discard(url)

@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from bson import ObjectId
 from pymongo import AsyncMongoClient, monitoring
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import Database, Document
-from tests.support.apps.processes import database_url
+from tests.support.stores.empty_database import empty_database
 
 EXPLAINABLE_COMMANDS = ("find", "update", "delete", "findAndModify", "aggregate", "distinct")
 # Fields of a command that `explain` does not accept.
@@ -46,18 +45,14 @@ def split_updates(command: Document) -> list[Document]:
 async def recorded_commands(
     servers: EmbeddedServers,
 ) -> AsyncIterator[tuple[Database, CommandRecorder]]:
-    """Yield a new database, and the recorder of its commands."""
+    """Yield an empty database, and the recorder of its commands."""
     recorder = CommandRecorder()
-    url = database_url(servers, f"plans{ObjectId()}")
-    client: AsyncMongoClient[Document] = AsyncMongoClient(
-        url, tz_aware=True, w="majority", event_listeners=[recorder]
-    )
-    database = client.get_default_database()
-    try:
-        yield database, recorder
-    finally:
-        await client.drop_database(database.name)
-        await client.close()
+    async with empty_database(servers) as url:
+        client: AsyncMongoClient[Document] = AsyncMongoClient(
+            url, tz_aware=True, w="majority", event_listeners=[recorder]
+        )
+        async with client:
+            yield client.get_default_database(), recorder
 
 
 def values_of(name: str, plan: Any) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.booking import SlotId, WaitlistEntry
+from slotlock.domain.booking.booking import MadeAs, SlotId, WaitlistEntry
 from slotlock.domain.booking.decision import (
     BookingChangeRequest,
     BookingRule,
@@ -115,7 +115,8 @@ def booking_update(
     users: UserContexts = NO_CONTEXTS,
 ) -> SlotWrite:
     """Return the update that books a place; `by` is an organizer, if one books it."""
-    request = BookingRequest(user_id, new_booking_id(), by or user_id, hold, by is not None)
+    made_as = None if by is None else MadeAs.ORGANIZER
+    request = BookingRequest(user_id, new_booking_id(), by or user_id, hold, made_as=made_as)
     after, _ = decide(book, before, request, now, users=users)
     update = SlotWrite(before, as_written(before, after, now, users))
     assert update.after.change.added, "the booking was refused"

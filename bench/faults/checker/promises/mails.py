@@ -30,6 +30,8 @@ UNRECORDED_S = 30.0
 # In this time after a response was sent, a fault may lose it.
 ON_ITS_WAY_S = 1.0
 LEGITIMATE_REASONS = {"it is over, or nobody sees it any more", "the address is undeliverable"}
+# Of a mail to a guardian.
+FORMER_GUARDIAN = "the user is no longer a guardian"
 OVERTAKEN = "a later change has a mail of its own"
 
 
@@ -57,9 +59,11 @@ def check_mails(
         if not versions.is_mail_due(entry["at"]):
             continue
         is_taken = to_message_id(entry.get("lead", entry_id)) in taken
-        has_other = places[entry.get("slot"), entry.get("user")] > 1
+        has_other = places[entry.get("slot"), entry.get("dependent", entry.get("user"))] > 1
+        # The mail to a guardian has the id of the one to the child, and theirs.
+        of_change = ":".join(entry_id.split(":")[:3])
         is_overtaken = entry.get("note") == OVERTAKEN and (
-            has_other or entry_id not in newest.values()
+            has_other or of_change not in newest.values()
         )
         is_done = _is_done(entry, refused[entry.get("recipient", "")], is_taken=is_taken)
         if not is_done and not (entry["state"] == "suppressed" and is_overtaken):
@@ -136,7 +140,8 @@ def _is_done(entry: Json, refusals: Sequence[Json], *, is_taken: bool) -> bool:
         return is_taken
     if state == "failed":
         return note in {refusal["response"] for refusal in refusals}
-    return state == "suppressed" and note in LEGITIMATE_REASONS
+    is_to_former = "dependent" in entry and note == FORMER_GUARDIAN
+    return state == "suppressed" and (note in LEGITIMATE_REASONS or is_to_former)
 
 
 def _may_come_again(arrival: Json, disturbances: Disturbances) -> bool:

@@ -302,6 +302,8 @@ class ObjectPlan:
                 value = field.resolve_with(execution.middleware, source, execution, path)
             else:
                 value = field.resolve(source, execution, path)
+            if value is None and position.is_nullable:
+                return None
             if type(value) not in plain_types and is_awaitable(value):
                 return position.complete_later(value, execution, path)
             completed = position.complete(value, execution, path)

@@ -103,10 +103,7 @@ export function openSlots(part) {
     });
     if ("myBooking" in change) setTimeout(() => live.load(), Math.random() * READS_SPREAD_MS); // limits of others
   });
-  const stopWatching = watchMine(async (isOff) => {
-    if (isOff) await readCancelled();
-    live.load();
-  }, (id) => live.items?.find((each) => each.id === id));
+  const stopWatching = watchMine(() => readCancelled().then(() => live.load()), (id) => live.items?.find((each) => each.id === id));
 
   // Countdowns and deadlines go on by the second, and nothing else asks for a frame then.
   const timer = setInterval(() => {
@@ -273,7 +270,7 @@ export function openSlots(part) {
 
   /** @param {any} slot */
   function isShown(slot) {
-    const isOwn = [slot, ...(slot.familyPlaces ?? [])].some((each) => each.myBooking || each.myWaitlistEntry) || slot.cancelledForMe || deciding.has(slot.id);
+    const isOwn = [slot, ...slot.familyPlaces ?? []].some((each) => each.myBooking || each.myWaitlistEntry || each.cancelledForMe) || deciding.has(slot.id);
     if (filters.text && !`${slot.title} ${slot.number ?? ""} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
     if (isOwn) return true;
     if (filters.forMe && !isForMe(campaign, slot)) return false;

@@ -80,6 +80,7 @@ export function openWishes(part) {
 
   async function load() {
     if (!me) return undefined;
+    await null; // the last view is left after this one is opened
     await sending;
     const before = version;
     try {
@@ -160,7 +161,7 @@ export function openWishes(part) {
     const next = [...ranked];
     const [id] = next.splice(index, 1);
     next.splice(index + by, 0, id);
-    change(next, told("wishes.movedTo", { title: titleOf(id), rank: ordinal(index + by + 1) }));
+    change(next, told("wishes.rank", { title: titleOf(id), rank: ordinal(index + by + 1) }));
     // The button that was pressed moves with its wish; at an end, the other one takes the focus.
     onceDrawn(() => {
       const row = document.querySelector(`[data-key="wish ${id}"]`);
@@ -230,7 +231,7 @@ export function openWishes(part) {
         "second",
         [t("wishes.add"), whose(slot.title)],
         (/** @type {any} */ event) => {
-          change([...ranked, slot.id], told("wishes.added", { title: slot.title, rank: ordinal(ranked.length + 1) }));
+          change([...ranked, slot.id], told("wishes.rank", { title: slot.title, rank: ordinal(ranked.length + 1) }));
           const isTap = event.detail > 0;
           const row = event.currentTarget.closest("li");
           if (isTap) stayUnder(row.previousElementSibling ?? row.nextElementSibling ?? row);
@@ -277,7 +278,7 @@ export function openWishes(part) {
       notice("", "clock", h("strong", null, drawText(data.draw))),
       rules(),
       choice(),
-      note?.(data.myWishes, ranked, change),
+      note?.(data.myWishes, ranked, change) ?? (!(teamId || state) && data.myWishes?.userIds[1] && notice("wait", "people", t("wishes.split"))),
       section("ranked", [told("wishes.yours"), " ", h("span", { class: "soft" }, number(ranked.length))], [
         ranked.length < count && h("p", null, t(count < ENOUGH ? "wishes.rankAll" : "wishes.rankEnough", { count })),
         ranked.length > 0 && h("ol", { class: "frame list" }, ranked.map(wish)),

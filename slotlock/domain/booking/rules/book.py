@@ -54,23 +54,21 @@ from slotlock.domain.users.user import Caller, UserId
 class BookingRequest:
     """A booking to create: for whom, requested by whom, and the id that it will have.
 
-    `as_organizer` is set when an organizer books for another user, of whom they are no guardian.
+    `made_as` is `ORGANIZER` when an organizer books for another user, of whom they are no guardian.
     Limits do not apply then, and the history names those that were overridden.
+
+    It is `DRAW` for a place that a draw gave. The basis of the draw has judged the limits, and what
+    changed since takes no place away: neither limits nor the waiting list apply.
 
     `admission` is `QUEUE_ONLY` for the requests of the admission queue, and `DRAW` for those of
     organizers and of draws, which pass the queue as well.
-
-    `is_drawn` is set for a place that a draw gave. The basis of the draw has judged the limits, and
-    what changed since takes no place away: neither limits nor the waiting list apply.
     """
 
     user_id: UserId
     booking_id: BookingId
     requested_by: UserId
     hold: bool = False
-    as_organizer: bool = False
     admission: SlotAdmission = SlotAdmission.ANY
-    is_drawn: bool = False
     made_as: MadeAs | None = None
 
     def made_by(self, caller: Caller, *, leads: bool = False) -> Self:
@@ -83,8 +81,9 @@ class BookingRequest:
             return self
         if self.user_id in caller.acts_for:
             return replace(self, made_as=MadeAs.GUARDIAN)
-        made_as = MadeAs.LEADER if leads else None
-        return replace(self, as_organizer=caller.is_organizer, made_as=made_as)
+        if caller.is_organizer:
+            return replace(self, made_as=MadeAs.ORGANIZER)
+        return replace(self, made_as=MadeAs.LEADER) if leads else self
 
 
 @value_object
@@ -99,12 +98,8 @@ def book(
     state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
 ) -> Decision[Booked | BookingRefusal]:
     """Book or hold a place, if the slot has one that this user may have."""
-    existing = state.booking_of(request.user_id)
-    # An earlier attempt may have written the booking although its reply was lost.
-    if existing and existing.id == request.booking_id:
-        return accept(Booked(state.id, existing))
-    if refusal := _refusal(state, users, request, existing, now):
-        return refuse(refusal)
+    if decision := book_unchanged(state, users, request, now):
+        return decision
     entry = _created_entry(state, users, request, now)
     groups = users.groups_for(state.slot, request.user_id)
     booking = Booking(
@@ -119,7 +114,19 @@ def book(
     # An organizer may book for a user who still waits.
     if state.waitlist and (waiting := state.waitlist_entry_of(request.user_id)):
         after = after.with_ended_waitlist_entry(waiting, now, request.requested_by)
-    return accept(Booked(state.id, booking), after)
+    return Decision(Booked(state.id, booking), True, (after,))
+
+
+def book_unchanged(
+    state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
+) -> Decision[Booked | BookingRefusal] | None:
+    """Return the decision of `book` if it changes nothing, else None."""
+    existing = state.booking_of(request.user_id)
+    # An earlier attempt may have written the booking although its reply was lost.
+    if existing and existing.id == request.booking_id:
+        return accept(Booked(state.id, existing))
+    refusal = _refusal(state, users, request, existing, now)
+    return refuse(refusal) if refusal else None
 
 
 def book_all(
@@ -179,15 +186,16 @@ def _refusal(
     existing: Booking | None,
     now: datetime,
 ) -> BookingRefusal | None:
-    slot = state.slot
-    if slot.is_hidden and (slot.status is SlotStatus.DRAFT or not request.as_organizer):
+    slot, is_drawn = state.slot, request.made_as is MadeAs.DRAW
+    as_organizer = request.made_as is MadeAs.ORGANIZER
+    if slot.is_hidden and (slot.status is SlotStatus.DRAFT or not as_organizer):
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot.id)
     # Limits stop neither an organizer nor a draw; an existing booking and a full slot do.
-    checks_limits = not (request.as_organizer or request.is_drawn)
+    checks_limits = not (as_organizer or is_drawn)
     checks_user = checks_limits and (slot.needs_user_context or users.require_verified_email)
-    checks_time = checks_limits or (request.is_drawn and now >= slot.start)
+    checks_time = checks_limits or (is_drawn and now >= slot.start)
     if checks_time and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
     if existing:
@@ -200,11 +208,13 @@ def _refusal(
     ):
         return not_allowed[1]
     # Free places belong to the users on the waiting list first.
-    has_rivals = state.waitlist_length and not request.is_drawn
+    has_rivals = state.waitlist_length and not is_drawn
     if state.is_booked or (has_rivals and promotable_count(state, users, now)):
         return SlotFull(slot.id)
-    if checks_user and (group_full := next(group_violations(state, users, request.user_id), None)):
-        return group_full[1]
+    if checks_user and slot.limits_groups:
+        group_full = next(group_violations(state, users, request.user_id), None)
+        if group_full:
+            return group_full[1]
     return hold_cooldown(state, request.user_id, now) if checks_limits and request.hold else None
 
 
@@ -232,7 +242,7 @@ def _created_entry(
     state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
 ) -> HistoryEntry:
     overridden_limits: tuple[BookingLimit, ...] = ()
-    if request.as_organizer:
+    if request.made_as is MadeAs.ORGANIZER:
         violations = _violations(state, users, request.user_id, now)
         overridden_limits = tuple(limit for limit, _ in violations)
         if request.hold and hold_cooldown(state, request.user_id, now):

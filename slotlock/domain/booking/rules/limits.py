@@ -40,9 +40,10 @@ def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
     terms = slot.terms
     if terms is None:
         return
-    if not terms.published or terms.state_at(now) is CampaignState.CLOSED:
+    state = terms.state_at(now)
+    if not terms.published or state is CampaignState.CLOSED:
         yield BookingLimit.CLOSED, Closed(slot.id, terms.closes_at)
-    elif terms.state_at(now) is CampaignState.UPCOMING:
+    elif state is CampaignState.UPCOMING:
         yield BookingLimit.NOT_YET_OPEN, NotYetOpen(slot.id, terms.opens_at)
 
 
@@ -59,6 +60,8 @@ def user_violations(
     ) and users.lacks_verification(user_id):
         yield BookingLimit.EMAIL_NOT_VERIFIED, EmailNotVerified(slot.id)
     other_bookings = users.other_bookings_for(slot, user_id, now)
+    if not other_bookings:
+        return
     if no_shows := _no_shows_refusal(slot, other_bookings, now):
         yield BookingLimit.NO_SHOWS, no_shows
     yield from other_booking_violations(slot, other_bookings)

@@ -1,7 +1,7 @@
 """The problems of a file, each with its code and its lines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
 from itertools import islice
 
@@ -55,13 +55,18 @@ class InvalidFile:
     problems: tuple[LineProblem, ...]
     count: int
 
+    def with_headers(self, headers: Mapping[str, str]) -> "InvalidFile":
+        """Return it with what the file calls the columns of problems."""
+        named = (replace(each, header=headers.get(each.column or "")) for each in self.problems)
+        return replace(self, problems=tuple(named))
+
 
 @dataclass(slots=True)
 class ProblemCollector:
     """Collects problems, and counts equal ones."""
 
     count: int = 0
-    _headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
     _lines: dict[tuple[str | None, str], list[int]] = field(default_factory=dict)
     _facts: dict[tuple[str | None, str], tuple[str, Mapping[str, int | str]]] = field(
         default_factory=dict
@@ -69,8 +74,8 @@ class ProblemCollector:
 
     def name_column(self, column: str, header: str) -> None:
         """Take over what the file calls a column; several of one kind are named together."""
-        known = self._headers.get(column, header)
-        self._headers[column] = known if header in known.split(", ") else f"{known}, {header}"
+        known = self.headers.get(column, header)
+        self.headers[column] = known if header in known.split(", ") else f"{known}, {header}"
 
     def add(
         self, at: int, column: str | None, message: str, code: str, **values: int | str
@@ -85,7 +90,6 @@ class ProblemCollector:
         problems = []
         for (column, message), lines in islice(self._lines.items(), MAX_PROBLEMS):
             code, values = self._facts[column, message]
-            header = self._headers.get(column or "")
             shown = tuple(lines[:MAX_SHOWN_LINES])
-            problems.append(LineProblem(shown, column, message, code, len(lines), values, header))
-        return InvalidFile(tuple(problems), self.count)
+            problems.append(LineProblem(shown, column, message, code, len(lines), values))
+        return InvalidFile(tuple(problems), self.count).with_headers(self.headers)

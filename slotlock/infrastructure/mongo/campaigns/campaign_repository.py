@@ -9,6 +9,7 @@ in between, the campaign stays `pending`, and the sweeper continues.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -48,7 +49,11 @@ from slotlock.infrastructure.mongo.slots.slot_documents import (
     to_slot_state,
 )
 from slotlock.infrastructure.mongo.slots.slot_query import find_states
-from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.mongo.transactions import (
+    change_with_note,
+    in_transaction,
+    insert_unless_taken,
+)
 
 WITHOUT_DESCRIPTION = {"description": 0}
 PARTIAL_PENDING = {"partialFilterExpression": {"pending": True}}
@@ -133,14 +138,8 @@ class CampaignRepository:
         }
         if removed := {name: "" for name, value in optional.items() if value is None}:
             changes["$unset"] = removed
-
-        async def write(session: AsyncClientSession) -> bool:
-            result = await self._campaigns.update_one(loaded_version, changes, session=session)
-            if result.matched_count:
-                await insert_notes(self._database, [note], session)
-            return result.matched_count == 1
-
-        return await in_transaction(self._database, write)
+        change = partial(self._campaigns.find_one_and_update, loaded_version, changes, {"_id": 1})
+        return await change_with_note(self._database, change, note)
 
     @limited
     async def has_slots(self, campaign_id: CampaignId) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 
 from bson import ObjectId
@@ -31,7 +32,6 @@ from slotlock.infrastructure.draw_records import (
     NotBooked,
     outcome_to_json,
 )
-from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.commands import find_each
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
@@ -44,7 +44,10 @@ from slotlock.infrastructure.mongo.draws.draw_documents import (
     to_subdocument,
 )
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
-from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.mongo.transactions import (
+    change_with_note,
+    insert_unless_taken,
+)
 from slotlock.infrastructure.tasks import Signal
 
 DUPLICATE_KEY = 11000
@@ -205,14 +208,8 @@ class DrawRepository:
         removed = {name: "" for name in optional if name not in fields}
         change = {"$set": fields, "$unset": removed}
         query = {"_id": ObjectId(before.id), "version": before.version}
-
-        async def write(session: AsyncClientSession) -> bool:
-            result = await self._draws.update_one(query, change, session=session)
-            if result.matched_count:
-                await insert_notes(self._database, [note], session)
-            return result.matched_count == 1
-
-        updated = await in_transaction(self._database, write)
+        update = partial(self._draws.find_one_and_update, query, change, {"_id": 1})
+        updated = await change_with_note(self._database, update, note)
         self.changed.send()
         return updated
 

@@ -61,12 +61,16 @@ class WishRepository:
 
     @limited
     async def save(
-        self, draw: Draw, wishes: Wishes, senders: Collection[UserId], *, others_stay: bool = False
+        self,
+        draw: Draw,
+        wishes: Wishes,
+        senders: Collection[UserId],
+        mates: Collection[UserId] = (),
     ) -> bool:
         """Replace the wishes of exactly these users, whose salt does not change.
 
-        If there are none, what the senders had before ends, alone or with others. With
-        `others_stay`, the others have it without the senders. Return False, and change nothing, if
+        If there are none, what the senders had before ends, alone or only with these mates. If
+        there are others, they have it without the senders. Return False, and change nothing, if
         another member has wishes elsewhere.
         """
         self._required.require(UNIQUE_INDEX)
@@ -79,7 +83,7 @@ class WishRepository:
         async def move(session: AsyncClientSession) -> None:
             query = _of_users(draw.id, senders)
             before = await self._wishes.find(query, session=session).to_list()
-            await self._end(draw.id, senders, session, others_stay=others_stay)
+            await self._end(draw.id, senders, mates, session)
             same = (each["salt"] for each in before if each["users"] == document["users"])
             salt = next(same, wishes.salt)
             await self._wishes.insert_one({**document, "salt": salt}, session=session)
@@ -99,12 +103,12 @@ class WishRepository:
 
     @limited
     async def delete(
-        self, draw_id: DrawId, user_ids: Collection[UserId], *, others_stay: bool = False
+        self, draw_id: DrawId, user_ids: Collection[UserId], mates: Collection[UserId] = ()
     ) -> None:
-        """Delete the wishes of users, and of those with whom they are, unless these stay."""
+        """Delete the wishes of users, alone or only with these mates; others have them without."""
 
         async def end(session: AsyncClientSession) -> None:
-            await self._end(draw_id, user_ids, session, others_stay=others_stay)
+            await self._end(draw_id, user_ids, mates, session)
 
         await in_transaction(self._database, end)
 
@@ -112,16 +116,15 @@ class WishRepository:
         self,
         draw_id: DrawId,
         user_ids: Collection[UserId],
+        mates: Collection[UserId],
         session: AsyncClientSession,
-        *,
-        others_stay: bool,
     ) -> None:
-        query = _of_users(draw_id, user_ids)
-        if others_stay:
-            ended = query["users"]
-            # A unique index needs a user in each document.
-            has_others = {**query, "users": {**ended, "$elemMatch": {"$nin": ended["$in"]}}}
-            await self._wishes.update_many(has_others, {"$pull": {"users": ended}}, session=session)
+        query, known = _of_users(draw_id, user_ids), [ObjectId(each) for each in mates]
+        ended = query["users"]
+        # A unique index needs a user in each document.
+        others = {"$elemMatch": {"$nin": [*ended["$in"], *known]}}
+        has_others = {**query, "users": {**ended, **others}}
+        await self._wishes.update_many(has_others, {"$pull": {"users": ended}}, session=session)
         await self._wishes.delete_many(query, session=session)
 
     @limited

@@ -9,10 +9,10 @@ worker, adds them. Its mails refer to it, so that it stays as long as they do.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from bson import ObjectId
-from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.audit.audit_notes import AuditNote
@@ -21,12 +21,11 @@ from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.notifications.announcements import Announcement, Audience
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.expressions import Pipeline
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.outbox.outbox_repository import RETENTION
-from slotlock.infrastructure.mongo.transactions import in_transaction
+from slotlock.infrastructure.mongo.transactions import change_with_note
 
 # Its last mail may be inserted, and expire, later than itself.
 TTL = RETENTION + timedelta(days=1)
@@ -63,15 +62,9 @@ class AnnouncementRepository:
     async def finish(self, announcement: Announcement, count: int, note: AuditNote) -> None:
         """Record that all mails are in the outbox, once, with an audit note."""
         unfinished = {"_id": announcement.id, "recipientCount": None}
-
-        async def write(session: AsyncClientSession) -> None:
-            done = await self._announcements.update_one(
-                unfinished, {"$set": {"recipientCount": count}}, session=session
-            )
-            if done.modified_count:
-                await insert_notes(self._database, [note], session)
-
-        await in_transaction(self._database, write)
+        change = {"$set": {"recipientCount": count}}
+        finish = partial(self._announcements.find_one_and_update, unfinished, change, {"_id": 1})
+        await change_with_note(self._database, finish, note)
 
     async def find_unfinished(self, since: datetime, until: datetime) -> list[Announcement]:
         """Return those begun in this period that may lack some of their mails."""

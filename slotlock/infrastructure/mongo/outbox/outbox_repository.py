@@ -2,12 +2,12 @@
 
     outbox: {_id: "kind:subject:version[:endpoint]", channel, kind, at, state, attempts, createdAt,
              dueAt?, user?, slot?, booking?, group?, lead?, data?, confidential?: true, expiresAt?,
-             recipient?, note?, doneAt?, leasedBy?, dependent?}
+             recipient?, note?, doneAt?, leasedBy?, dependents?: [user]}
 
 `dueAt` exists while an entry waits: for its time, or while it is being sent, for the end of its
 lease. Entries that are sent with another one have its id as `lead`, and no `dueAt`. `leasedBy` is
-the command that took the lease last. `dependent` is the user whom the entry is about, if `user` is
-a guardian of that user.
+the command that took the lease last. `dependents` are the users whom the entry is about, if `user`
+is a guardian of them.
 """
 
 import logging
@@ -68,7 +68,7 @@ PARTIAL_WEBHOOK_DUE = {
         "dueAt": {"$exists": True},
     }
 }
-PARTIAL_DEPENDENT = {"partialFilterExpression": {"dependent": {"$exists": True}}}
+PARTIAL_DEPENDENTS = {"partialFilterExpression": {"dependents": {"$exists": True}}}
 PARTIAL_GROUP = {"partialFilterExpression": {"group": {"$exists": True}}}
 OUTBOX_INDEXES = indexes_of(
     "outbox",
@@ -79,7 +79,7 @@ OUTBOX_INDEXES = indexes_of(
         "newest": (NEWEST_FIRST, {}),
         "state": ([("state", 1), *NEWEST_FIRST], {}),
         "user": ([("user", 1), *NEWEST_FIRST], {}),
-        "dependent": ([("dependent", 1)], PARTIAL_DEPENDENT),
+        "dependents": ([("dependents", 1), *NEWEST_FIRST], PARTIAL_DEPENDENTS),
         "slot": ([("slot", 1), *NEWEST_FIRST], {}),
         "expiry": ([("createdAt", 1)], {"expireAfterSeconds": int(RETENTION.total_seconds())}),
     },
@@ -88,7 +88,10 @@ OUTBOX_INDEXES = indexes_of(
 
 @value_object
 class OutboxFilter:
-    """The entries to list; a field that is None does not restrict the list."""
+    """The entries to list; a field that is None does not restrict the list.
+
+    What is about a user went to the user, or to a guardian of the user.
+    """
 
     state: OutboxState | None = None
     channel: Channel | None = None
@@ -96,6 +99,7 @@ class OutboxFilter:
     slot_id: SlotId | None = None
     kind: str | None = None
     since: datetime | None = None
+    about_id: UserId | None = None
 
 
 class OutboxRepository:
@@ -282,7 +286,7 @@ class OutboxRepository:
 
         They failed, or were suppressed because of an undeliverable address.
         """
-        query = {**UNSENT, **_to_query(outbox_filter), **CAN_BE_SENT}
+        query = {"$and": [UNSENT, _to_query(outbox_filter)], **CAN_BE_SENT}
         found = self._outbox.find(query, sort=NEWEST_FIRST, limit=limit)
         return await read_first(found, to_outbox_entry)
 
@@ -302,8 +306,13 @@ class OutboxRepository:
         """Return the next `first` entries that the filter selects, the newest first."""
         query = _to_query(outbox_filter)
         if after is not None:
-            earlier = {"at": {"$lt": after.start}}
-            query["$or"] = [earlier, {"at": after.start, "_id": {"$lt": after.id}}]
+            same = {"at": after.start, "_id": {"$lt": after.id}}
+            # One `$or` of ranges of indexes, so that MongoDB merges and sorts nothing.
+            query["$or"] = [
+                {**user, **earlier}
+                for user in query.get("$or", [{}])
+                for earlier in ({"at": {"$lt": after.start}}, same)
+            ]
         found = self._outbox.find(query, sort=NEWEST_FIRST, batch_size=first + 1)
         entries = await read_first(found, to_outbox_entry, first + 1)
         return Page.of(entries, first)
@@ -373,6 +382,7 @@ def _finished(
 
 
 def _to_query(outbox_filter: OutboxFilter) -> Document:
+    about = outbox_filter.about_id and ObjectId(outbox_filter.about_id)
     values: Document = {
         "state": outbox_filter.state and outbox_filter.state.value,
         "channel": outbox_filter.channel and outbox_filter.channel.value,
@@ -380,6 +390,7 @@ def _to_query(outbox_filter: OutboxFilter) -> Document:
         "slot": outbox_filter.slot_id and ObjectId(outbox_filter.slot_id),
         "kind": outbox_filter.kind,
         "at": outbox_filter.since and {"$gte": outbox_filter.since},
+        "$or": about and [{"user": about}, {"dependents": about}],
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -392,7 +403,7 @@ def _to_document(entry: OutboxEntry, now: datetime) -> Document:
         "group": entry.group,
         "expiresAt": entry.expires_at,
         "recipient": entry.recipient,
-        "dependent": entry.dependent_id and ObjectId(entry.dependent_id),
+        "dependents": [ObjectId(each) for each in entry.dependents] or None,
         "confidential": entry.is_confidential or None,
     }
     return {
@@ -412,7 +423,7 @@ def _to_document(entry: OutboxEntry, now: datetime) -> Document:
 def to_outbox_entry(document: Mapping[str, Any]) -> OutboxEntry:
     """Return the entry that a document describes."""
     find = document.get
-    fields = ("user", "slot", "booking", "dependent")
+    fields = ("user", "slot", "booking")
     ids = {name: str(document[name]) for name in fields if name in document}
     return OutboxEntry(
         document["_id"],
@@ -433,5 +444,5 @@ def to_outbox_entry(document: Mapping[str, Any]) -> OutboxEntry:
         find("recipient"),
         find("note"),
         find("doneAt"),
-        UserId(ids["dependent"]) if "dependent" in ids else None,
+        tuple(UserId(str(each)) for each in find("dependents", ())),
     )

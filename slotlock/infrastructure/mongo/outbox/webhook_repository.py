@@ -11,12 +11,11 @@ The secrets are stored as they are: the sender signs with them.
 import logging
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from bson import ObjectId
 from pymongo import ReturnDocument
-from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.campaigns.terms import CampaignId
@@ -30,7 +29,6 @@ from slotlock.domain.notifications.webhooks import (
 )
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.outbox.outbox_repository import (
@@ -39,7 +37,10 @@ from slotlock.infrastructure.mongo.outbox.outbox_repository import (
     read_first,
     to_outbox_entry,
 )
-from slotlock.infrastructure.mongo.transactions import in_transaction
+from slotlock.infrastructure.mongo.transactions import (
+    change_with_note,
+    insert_unless_taken,
+)
 from slotlock.infrastructure.tasks import Signal
 
 log = logging.getLogger("slotlock.outbox")
@@ -66,17 +67,11 @@ class WebhookRepository:
 
     async def insert(self, webhook: Webhook, note: AuditNote) -> bool:
         """Insert a new webhook with a note. Return False if its id is there already."""
-
-        async def write(session: AsyncClientSession) -> None:
-            await self._webhooks.insert_one(_to_document(webhook), session=session)
-            await insert_notes(self._database, [note], session)
-
-        try:
-            await in_transaction(self._database, write)
-        except DuplicateKeyError:
-            return False
-        self.changed.send()
-        return True
+        document = _to_document(webhook)
+        is_new = await insert_unless_taken(self._database, "webhooks", document, note)
+        if is_new:
+            self.changed.send()
+        return is_new
 
     async def update(self, before: Webhook, after: Webhook, note: AuditNote) -> bool:
         """Store what changed of a webhook, with a note.
@@ -88,27 +83,16 @@ class WebhookRepository:
             "$set": {name: value for name, value in new.items() if old.get(name) != value},
             "$unset": dict.fromkeys(old.keys() - new.keys(), ""),
         }
-
-        async def write(session: AsyncClientSession) -> bool:
-            query = {"_id": old["_id"], "secrets": old["secrets"]}
-            done = await self._webhooks.update_one(query, change, session=session)
-            await insert_notes(self._database, [note] * done.matched_count, session)
-            return bool(done.matched_count)
-
-        updated = await in_transaction(self._database, write)
+        query = {"_id": old["_id"], "secrets": old["secrets"]}
+        update = partial(self._webhooks.find_one_and_update, query, change, {"_id": 1})
+        updated = await change_with_note(self._database, update, note)
         self.changed.send()
         return updated
 
     async def delete(self, webhook_id: WebhookId, note: AuditNote) -> bool:
         """Delete a webhook with a note. Return False if there is no such webhook."""
-
-        async def write(session: AsyncClientSession) -> bool:
-            query = {"_id": ObjectId(webhook_id)}
-            done = await self._webhooks.delete_one(query, session=session)
-            await insert_notes(self._database, [note] * done.deleted_count, session)
-            return bool(done.deleted_count)
-
-        return await in_transaction(self._database, write)
+        delete = partial(self._webhooks.find_one_and_delete, {"_id": ObjectId(webhook_id)})
+        return await change_with_note(self._database, delete, note)
 
     async def find(self, webhook_id: WebhookId) -> Webhook | None:
         """Return a webhook, if it exists."""

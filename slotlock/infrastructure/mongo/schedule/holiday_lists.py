@@ -8,6 +8,7 @@ unique: the name without capitals.
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 
 from bson import ObjectId
 from msgspec import convert, to_builtins
@@ -22,7 +23,11 @@ from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_not
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
-from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.mongo.transactions import (
+    change_with_note,
+    in_transaction,
+    insert_unless_taken,
+)
 
 HOLIDAY_LIST_INDEXES = indexes_of(
     "holiday_lists", {"name_key": ([("nameKey", 1)], {"unique": True})}
@@ -97,17 +102,11 @@ class HolidayListRepository:
     @limited
     async def delete(self, list_id: HolidayListId, by: UserId, now: datetime) -> bool:
         """Delete a list. Return False if there is no such list."""
-
-        async def write(session: AsyncClientSession) -> bool:
-            found = await self._lists.find_one_and_delete(
-                {"_id": ObjectId(list_id)}, session=session
-            )
-            if found is not None:
-                note = note_holiday_list_change(_to_list(found), None, by, now)
-                await insert_notes(self._database, [note], session)
-            return found is not None
-
-        return await in_transaction(self._database, write)
+        return await change_with_note(
+            self._database,
+            partial(self._lists.find_one_and_delete, {"_id": ObjectId(list_id)}),
+            lambda found: note_holiday_list_change(_to_list(found), None, by, now),
+        )
 
 
 def _to_fields(stored: HolidayList) -> Document:

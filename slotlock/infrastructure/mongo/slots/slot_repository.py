@@ -141,7 +141,7 @@ class SlotRepository:
         """Return what is selected of a slot, as a client sees it; None if there is none."""
         reading = await self._read_batcher.submit_nowait(read)
         if reading is not None and needs_decision_state(reading, read.selection, read.now):
-            return await self.find(SlotQuery(read.slot_id, read.now, _user_ids(read.user_id)))
+            return await self.find(SlotQuery(read.slot_id, read.now, read.user_ids))
         return reading
 
     async def _read_batch(
@@ -165,10 +165,10 @@ class SlotRepository:
         after: SlotPosition | None,
         now: datetime,
         selection: SlotSelection,
-        user_id: UserId | None = None,
+        user_ids: tuple[UserId, ...] = (),
     ) -> Page[ReadableSlot]:
         """Return what is selected of the next `first` slots that the filter selects."""
-        read = SlotListRequest(slot_filter, order, first, after, now, selection, user_id)
+        read = SlotListRequest(slot_filter, order, first, after, now, selection, user_ids)
         # MongoDB sorts all slots that have the words of a search, or reads past titles.
         if slot_filter.text is None and not order.is_by_title:
             return await self._slot_lists.read(read)
@@ -212,7 +212,7 @@ class SlotRepository:
     ) -> Page[ReadableSlot]:
         """Return a page of the slots in which a user has a live booking."""
         query: Document = {"bookings.user": ObjectId(user_id)}
-        return await self._page_by_time(query, page, now, selection, user_id)
+        return await self._page_by_time(query, page, now, selection, (user_id,))
 
     async def page_of_series(
         self,
@@ -220,13 +220,13 @@ class SlotRepository:
         page: TimePage,
         now: datetime,
         selection: SlotSelection,
-        user_id: UserId | None = None,
+        user_ids: tuple[UserId, ...] = (),
         *,
         include_hidden: bool,
     ) -> Page[ReadableSlot]:
         """Return a page of the slots of a series, hidden ones only if included."""
         query = series_query(series_id, include_hidden=include_hidden)
-        return await self._page_by_time(query, page, now, selection, user_id)
+        return await self._page_by_time(query, page, now, selection, user_ids)
 
     async def page_of_waiting_user(
         self,
@@ -237,7 +237,7 @@ class SlotRepository:
     ) -> Page[ReadableSlot]:
         """Return a page of the slots on whose waitlists a user is."""
         query: Document = {"waitlist.user": ObjectId(user_id)}
-        return await self._page_by_time(query, page, now, selection, user_id)
+        return await self._page_by_time(query, page, now, selection, (user_id,))
 
     async def find_of_user(
         self,
@@ -260,7 +260,7 @@ class SlotRepository:
                 None,
                 now,
                 selection,
-                user_id,
+                (user_id,),
             )
             for field in ("bookings.user", "waitlist.user")
         )
@@ -274,14 +274,14 @@ class SlotRepository:
         page: TimePage,
         now: datetime,
         selection: SlotSelection,
-        user_id: UserId | None,
+        user_ids: tuple[UserId, ...],
     ) -> Page[ReadableSlot]:
         async def read(
             query: Document, direction: int, first: int, after: Position | None
         ) -> Page[ReadableSlot]:
             order = SlotOrder.START_ASC if direction == 1 else SlotOrder.START_DESC
             return await self._slot_lists.read(
-                SlotListRequest(query, order, first, after, now, selection, user_id)
+                SlotListRequest(query, order, first, after, now, selection, user_ids)
             )
 
         return await page_by_time(query, page, read)
@@ -339,13 +339,9 @@ def _to_reading(
     if document is None or isinstance(document, Exception):
         return document
     try:
-        return converter_for(read.selection).convert_all((document,), read.user_id)[0]
+        return converter_for(read.selection).convert_all((document,), read.user_ids)[0]
     except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
         return error
-
-
-def _user_ids(user_id: UserId | None) -> Sequence[UserId]:
-    return [] if user_id is None else [user_id]
 
 
 def _affected_users(slot: SlotState, query: SlotQuery) -> Iterator[UserId]:

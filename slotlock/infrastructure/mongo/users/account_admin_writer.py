@@ -14,7 +14,7 @@ from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.account_admin_rules import LastAdmin
-from slotlock.domain.users.dependents import GuardianRefusal, guardian_refusal
+from slotlock.domain.users.dependents import GuardianRefusal, guardian_refusal, namesake_refusal
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
@@ -110,7 +110,9 @@ class AccountAdminWriter:
         mails = [to_mail(user)] if to_mail else []
 
         async def write(session: AsyncClientSession) -> User | UserNotFound | GuardianRefusal:
-            if refusal := await refuse_guardians(self._database, user.id, new.guardians, session):
+            guardians = new.guardians
+            refusal = await refuse_guardians(self._database, user.id, guardians, session, user)
+            if refusal:
                 return refusal
             await self._users.insert_one(document, session=session)
             await insert_notes(self._database, [note], session)
@@ -330,14 +332,20 @@ async def refuse_guardians(
     user_id: UserId,
     guardian_ids: Sequence[UserId],
     session: AsyncClientSession,
+    new: User | None = None,
 ) -> UserNotFound | GuardianRefusal | None:
-    """Return why these cannot become guardians of a user; None if they can until the commit."""
+    """Return why these cannot become guardians of a user; None if they can until the commit.
+
+    A `new` user must not be one that they already have: a client may repeat a request.
+    """
     ids = [ObjectId(each) for each in guardian_ids]
     if not ids:
         return None
     relevant = {"$or": [{"_id": {"$in": ids}}, {"guardians": {"$in": [*ids, ObjectId(user_id)]}}]}
     found = database["users"].find(relevant, PUBLIC_FIELDS, session=session)
     users = {user.id: user async for user in (to_user(each) async for each in found)}
+    if new and (namesake := namesake_refusal(new, users.values())):
+        return namesake
     for each in guardian_ids:
         guardian = users.get(each)
         if guardian is None or guardian.erased:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
@@ -31,7 +32,7 @@ from slotlock.infrastructure.mongo.concurrency_limiter import (
     limited_listing,
 )
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
-from slotlock.infrastructure.mongo.transactions import in_transaction
+from slotlock.infrastructure.mongo.transactions import change_with_note, in_transaction
 from slotlock.infrastructure.mongo.users.sessions import (
     EndedAccess,
     end_all_sessions,
@@ -192,16 +193,10 @@ class InvitationRepository:
         """
         invitation = {"hash": hash_, "until": until, "replacesPassword": True}
         note = AuditNote(now, by, NoteAction.PASSWORD_RESET_CREATED, (), user_ids=(user_id,))
-
-        async def write(session: AsyncClientSession) -> bool:
-            query = {"_id": ObjectId(user_id), "banned": None, "erasedAt": None}
-            update = {"$set": {"invitation": invitation}}
-            saved = await self._users.update_one(query, update, session=session)
-            if saved.matched_count:
-                await insert_notes(self._database, [note], session)
-            return bool(saved.matched_count)
-
-        return await in_transaction(self._database, write)
+        query = {"_id": ObjectId(user_id), "banned": None, "erasedAt": None}
+        update = {"$set": {"invitation": invitation}}
+        save = partial(self._users.find_one_and_update, query, update, {"_id": 1})
+        return await change_with_note(self._database, save, note)
 
     @limited
     async def save_mailed_resets(self, resets: Sequence[MailedReset], now: datetime) -> None:

@@ -54,7 +54,7 @@ ACCOUNT_SECRETS = {
     ),
 }
 SESSION_FIELDS = {"_id": 0, "createdAt": 1, "expiresAt": 1, "userAgent": 1, "role": 1}
-MAIL_FIELDS = dict.fromkeys(("kind", "at", "slot", "state", "doneAt", "dependent"), 1)
+MAIL_FIELDS = dict.fromkeys(("kind", "at", "slot", "state", "doneAt", "dependents"), 1)
 WISH_FIELDS = dict.fromkeys(("draw", "campaign", "slots", "at", "salt"), 1)
 ENTRY_FIELDS = dict.fromkeys(("draw", "salt", "leaf", "wishes"), 1)
 SLOT_FACTS = {"title": 1, "start": 1, "end": 1, "location": 1}
@@ -169,8 +169,10 @@ class ErasureRepository:
         await self._sessions.delete_many(user_sessions_query(user_id))
         # Messages of webhooks have ids only, and say that the user was erased.
         await self._send_alone(user)
-        mails = {"$or": [{"user": user, "channel": "mail"}, {"dependent": user}]}
+        mails: Document = {"$or": [{"user": user, "channel": "mail"}, {"dependents": [user]}]}
         await self._database["outbox"].delete_many(mails)
+        with_siblings = {"dependents": user}
+        await self._database["outbox"].update_many(with_siblings, {"$pull": with_siblings})
         no_values = {"$set": {"edits.$[edit].before": None, "edits.$[edit].after": None}}
         personal: Document = {"edit.field": {"$in": PERSONAL_FIELDS}}
         for query, edit in (
@@ -182,7 +184,7 @@ class ErasureRepository:
     async def _send_alone(self, dependent: ObjectId) -> None:
         """Let what guardians get in one mail with what is about a dependent wait on its own."""
         outbox, exists = self._database["outbox"], {"$exists": True}
-        leads = {"dependent": dependent, "group": exists, "dueAt": exists}
+        leads = {"dependents": [dependent], "group": exists, "dueAt": exists}
         async for lead in outbox.find(leads, {"group": 1, "dueAt": 1}):
             again = {"state": OutboxState.QUEUED.value, "attempts": 0, "dueAt": lead["dueAt"]}
             followers = {"group": lead["group"], "lead": lead["_id"]}
@@ -280,7 +282,8 @@ class PersonalDataQueries:
         own = MAIL_FIELDS if for_guardian else {**MAIL_FIELDS, "recipient": 1}
         async for mail in self._find("outbox", {"user": user, "channel": "mail"}, own):
             yield mail
-        async for mail in self._find("outbox", {"dependent": user}, MAIL_FIELDS):
+        about = {**MAIL_FIELDS, "dependents": {"$elemMatch": {"$eq": user}}}  # and no siblings
+        async for mail in self._find("outbox", {"dependents": user}, about):
             yield mail
 
     async def _own_items(self, name: str, user: ObjectId) -> AsyncIterator[Document]:

@@ -80,7 +80,7 @@ PARTIAL_GUARDIANS = {"partialFilterExpression": {"guardians": {"$exists": True}}
 USER_INDEXES = indexes_of(
     "users",
     {
-        "email": ([("email", 1)], {"unique": True}),
+        "email": ([("email", 1)], {"unique": True}),  # the login name, also of those without mail
         "search_words": ([("searchWords", 1)], {}),
         "folding": FOLDING_INDEX,
         "sort_name": ([("sortName", 1)], {}),

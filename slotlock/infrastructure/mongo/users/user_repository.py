@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 
 from bson import ObjectId, Regex
@@ -31,7 +31,7 @@ from slotlock.infrastructure.mongo.client import (
     Document,
     is_unavailable,
 )
-from slotlock.infrastructure.mongo.commands import find_each
+from slotlock.infrastructure.mongo.commands import find_each, find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency_limiter import (
     ConcurrencyLimiter,
     limited,
@@ -51,6 +51,8 @@ from slotlock.infrastructure.mongo.users.user_documents import (
 )
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
+# A batch compares each family with the dependents of all.
+FAMILIES_AT_ONCE = 100
 LIST_FIELD_SOURCES = ("name", "email", "erasedAt", "familyName")
 
 
@@ -65,6 +67,9 @@ class UserRepository:
         self._database = database
         self._users = database["users"]
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
+        self._dependents_batcher = Batcher(
+            self._find_dependents_batch, FAMILIES_AT_ONCE, is_outage=is_unavailable
+        )
         self._group_batcher = GroupBatcher(self._read_batch, is_outage=is_unavailable)
         self._waitlist_groups = waitlist_groups
         self._required = required
@@ -112,12 +117,12 @@ class UserRepository:
         found = await self._group_batcher.submit(list(user_ids))
         return {user.id: user for user in found if user is not None}
 
-    @limited
     async def find_dependents(self, guardians: Collection[UserId]) -> list[User]:
-        """Return the users who have one of these guardians, by `sort_name`."""
-        query = {"guardians": {"$in": [ObjectId(each) for each in guardians]}}
-        found = self._users.find(query, PUBLIC_FIELDS, sort=[("sortName", 1)])
-        return [to_user(document) async for document in found]
+        """Return the users who have one of these guardians, by `sort_name`.
+
+        Calls at once share a read.
+        """
+        return await self._dependents_batcher.submit(frozenset(guardians))
 
     @limited
     async def remove_guardian(self, guardian: UserId) -> None:
@@ -126,6 +131,16 @@ class UserRepository:
         rest: Document = {"$cond": [{"$eq": [others, []]}, "$$REMOVE", others]}
         query = {"guardians": ObjectId(guardian)}
         await self._users.update_many(query, [{"$set": {"guardians": rest}}])
+
+    async def _find_dependents_batch(self, families: list[Set[UserId]]) -> list[list[User]]:
+        guardians = {ObjectId(each) for family in families for each in family}
+        query = {"guardians": {"$in": list(guardians)}}
+        by_name = {"sortName": 1}
+        documents = await find_in_one_batch(self._users, query, PUBLIC_FIELDS, sort=by_name)
+        found = [to_user(document) for document in documents]
+        return [
+            [user for user in found if not family.isdisjoint(user.guardians)] for family in families
+        ]
 
     async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:
         return await find_each(self._users, user_ids, to_user, PUBLIC_FIELDS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slotlock.domain.booking.booking import Booking, WaitlistEntry
+from slotlock.domain.booking.booking import Booking, MadeAs, WaitlistEntry
 from slotlock.domain.booking.decision import BookingChangeRequest, CommandResult, LoadedState
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.rules.booking_changes import (
@@ -54,8 +54,10 @@ def booking_request(
     user_id: UserId, *, hold: bool = False, by_organizer: bool = False
 ) -> BookingRequest:
     """Return a request of a user, or of an organizer for the user."""
-    by = ORGANIZER if by_organizer else user_id
-    return BookingRequest(user_id, new_booking_id(), by, hold, by_organizer)
+    if by_organizer:
+        made_as = MadeAs.ORGANIZER
+        return BookingRequest(user_id, new_booking_id(), ORGANIZER, hold, made_as=made_as)
+    return BookingRequest(user_id, new_booking_id(), user_id, hold)
 
 
 def organizer_request(booking: Booking) -> BookingChangeRequest:

@@ -228,8 +228,10 @@ async def test_a_repair_scans_no_slots_while_its_indexes_are_missing(
     await database["slots"].update_many({}, {"$unset": {"searchWords": ""}})
     outdated = [each async for each in database["slots"].find()]
     await database["slots"].drop_index("folding")
-    await Repositories(database).slot_writer.backfill_list_fields()
+    repositories = Repositories(database)
+    await repositories.slot_writer.backfill_list_fields()
     assert [each async for each in database["slots"].find()] == outdated
+    await repositories.indexes.build_missing()  # for the next test of this database
 
 
 def test_an_edit_writes_what_lists_find_a_slot_by_even_if_it_concerns_something_else() -> None:

@@ -45,7 +45,7 @@ START_ORDERS = (SlotOrder.START_ASC, SlotOrder.START_DESC)
 
 def list_read(slots: SlotFilter | Document, **fields: object) -> SlotListRequest:
     """Return the read of three slots by start, with these other fields."""
-    read = SlotListRequest(slots, SlotOrder.START_ASC, 3, None, NOW, NOTHING, None)
+    read = SlotListRequest(slots, SlotOrder.START_ASC, 3, None, NOW, NOTHING, ())
     return replace(read, **fields)  # type: ignore[arg-type]
 
 
@@ -78,9 +78,9 @@ def reads_of_every_kind() -> list[SlotListRequest]:
     )
     selections = (NOTHING, EVERYTHING, *SELECTIONS[3::7])
     return [
-        list_read(query, order=order, first=first, selection=selection, user_id=user_id)
-        for query, order, first, selection, user_id in product(
-            queries, START_ORDERS, (1, 9, 10, 50), selections, (ADA, BEN, None)
+        list_read(query, order=order, first=first, selection=selection, user_ids=users)
+        for query, order, first, selection, users in product(
+            queries, START_ORDERS, (1, 9, 10, 50), selections, ((ADA,), (BEN, ADA), ())
         )
     ]
 
@@ -121,8 +121,8 @@ async def test_equal_lists_of_several_users_are_read_once_and_show_each_user_onl
     reader, recorder = await create_reader(recorded_commands), recorded_commands[1]
     own = replace(EVERYTHING, booked_by=False)
     reads = [
-        list_read(SlotFilter(include_past=True), first=10, selection=own, user_id=user_id)
-        for user_id in (ADA, BEN, None, ADA)
+        list_read(SlotFilter(include_past=True), first=10, selection=own, user_ids=users)
+        for users in ((ADA,), (BEN,), (), (BEN, ADA))
     ]
     alone = [await reader.read_alone(read) for read in reads]
     recorder.commands.clear()

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 
+from slotlock.domain.booking.booking import MadeAs
 from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim
 from slotlock.domain.booking.rules.booking_changes import confirm
@@ -103,8 +104,9 @@ async def test_an_organizer_books_two_slots_of_a_choice_group_for_a_user_in_one_
 ) -> None:
     pair = await insert_pair(store)
     loaded = await store.load_for_update([slot.id for slot in pair], ADA)
+    made_as = MadeAs.ORGANIZER
     claims = [
-        SlotClaim(slot.id, BookingRequest(ADA, new_booking_id(), ORGANIZER, as_organizer=True))
+        SlotClaim(slot.id, BookingRequest(ADA, new_booking_id(), ORGANIZER, made_as=made_as))
         for slot in pair
     ]
     after, _ = decide_all(loaded, claims, NOW)

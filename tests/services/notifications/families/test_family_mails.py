@@ -30,7 +30,7 @@ from slotlock.domain.notifications.outbox import Channel, OutboxEntry, OutboxSta
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mail.mail_texts import render
 from slotlock.infrastructure.mongo.ids import new_booking_id
-from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter, OutboxRepository
 from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 from slotlock.infrastructure.mongo.users.user_repository import UserRepository
 from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
@@ -389,6 +389,9 @@ async def test_an_announcement_is_one_mail_to_a_guardian_of_several_children(
     services, audience = scene.services, Audience(slot_id, None)
     sent = await send_announcement(services, scene.organizer, audience, "Pool", "Towels", "key")
     assert sent == AnnouncementSent(2)
+    for child in family:
+        about = await services.outbox.page(OutboxFilter(about_id=child.user_id), 10)
+        assert [each.user_id for each in about.items] == [scene.members[0].user_id]
     await change_user(scene, family[1].user_id, guardians=[ObjectId(scene.members[2].user_id)])
     await scene.send(timedelta())
     [(first, _, of_guardian), (second, _, own)] = mails_of(scene)

@@ -4,7 +4,7 @@ import { now } from "../../clock.js";
 import { codeOf } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { button, checkbox, icon, notice, saveFile, section } from "../../parts.js";
-import { commas, errorText, language, number, shortWhenOf, t } from "../../text.js";
+import { commas, errorText, language, number, schoolZone, shortWhenOf, t } from "../../text.js";
 import { FileImport, linesText } from "./fileimport.js";
 import { get, messageOf, saveCsv } from "./files.js";
 import { DAY_MS } from "./forms/localtime.js";
@@ -14,7 +14,11 @@ import { about } from "./parts.js";
 export function courseFile(campaignId, leave) {
   let createsResources = false;
   let saveError = "";
-  const imports = new FileImport((isDryRun) => `/slots/import?campaign=${campaignId}&dryRun=${isDryRun}&createResources=${createsResources}`);
+  // Times of a file are in the zone of the forms, which may be that of this device.
+  const zone = encodeURIComponent(schoolZone);
+  const imports = new FileImport(
+    (isDryRun) => `/slots/import?campaign=${campaignId}&dryRun=${isDryRun}&createResources=${createsResources}&timeZone=${zone}`,
+  );
 
   /** Return the lines of a file with two courses that begin in a month. */
   function example() {
@@ -34,6 +38,20 @@ export function courseFile(campaignId, leave) {
       saveError = errorText(codeOf(caught));
     }
     redraw();
+  }
+
+  /** @param {boolean} isChecked */
+  function setCreates(isChecked) {
+    createsResources = isChecked;
+    imports.send(true);
+  }
+
+  /** Offer to create teachers and rooms; more so if some are missing. */
+  function resourcesPart() {
+    const label = t("courses.createResources");
+    return imports.problems.some(({ code }) => code === "UNKNOWN_RESOURCE")
+      ? notice("", "warning", t("courses.unknownNames"), button("second", label, () => setCreates(true)))
+      : checkbox("check", label, { checked: createsResources }, setCreates);
   }
 
   function done() {
@@ -82,10 +100,7 @@ export function courseFile(campaignId, leave) {
       h("p", null, t("courses.help")),
       h("pre", { class: "sheet small", tabindex: 0 }, example().map((line) => line.join(";")).join("\n")),
       h("p", { class: "row" }, button("second", t("courses.saveExample"), () => saveCsv(`${t("courses.fileName")}.csv`, example()))),
-      imports.render(result, checkbox("check", t("courses.createResources"), { checked: createsResources }, (isChecked) => {
-        createsResources = isChecked;
-        imports.send(true);
-      })),
+      imports.render(result, resourcesPart()),
       section("export", t("courses.export"), [
         h("p", { class: "soft" }, t("courses.exportHelp")),
         h("div", { class: "row even" }, ["XLSX", "CSV"].map((format) => button("second", t(`export.${format}`), () => save(format)))),

@@ -264,12 +264,12 @@ export function openDraw(campaignId) {
   function previewSection() {
     const isDrawn = data.draw.state === "DRAWN"; // then the lots are those of the draw
     const result = preview && [measures(), h("p", { class: "soft" }, t("draw.measuresHelp")), previewedSlots()];
-    if (isDrawn) return section("preview", t("draw.result"), [result || button("second", t("draw.showPreview"), showPreview)]);
+    if (isDrawn) return section("preview", t("draw.result"), [result || button("second", t("history.show"), showPreview)]);
     return section("preview", t("draw.preview"), [
       previewForm.render(t("draw.whatIf"), [
         h("p", null, t("draw.previewHelp")),
         previewForm.field("maxBookings", COUNT),
-      ], { submit: t("draw.showPreview"), onsubmit: showPreview }),
+      ], { submit: t("history.show"), onsubmit: showPreview }),
       result,
     ]);
   }

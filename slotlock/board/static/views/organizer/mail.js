@@ -65,13 +65,14 @@ function openMails(subject) {
   /** @param {any} entry */
   function build(entry) {
     const { user, slot } = entry;
+    const children = entry.dependents.map((/** @type {any} */ each) => [" · ", userLink(each)]);
     const time = entry.doneAt ?? entry.at;
     return h(
       "li",
       { "data-key": entry.id },
       h("p", null,
         h("strong", null, kindOf(entry.kind)), slot && [" · ", slotLink(slot)], h("br"),
-        h("span", { class: "small soft" }, user && userLink(user), user && entry.recipient && " · ", entry.recipient),
+        h("span", { class: "small soft" }, user && userLink(user), children, user && entry.recipient && " · ", entry.recipient),
         mailNote(entry) && [h("br"), h("span", { class: "small" }, mailNote(entry))]),
       h("span", { class: "row" },
         h("time", { class: "small soft", datetime: time }, whenOf(time, deviceZone)),
@@ -82,7 +83,8 @@ function openMails(subject) {
   }
 
   function heading() {
-    const { slot, user } = mails.nodes()?.[0] ?? {};
+    const { slot, user: reader, dependents } = mails.nodes()?.[0] ?? {};
+    const user = [reader, ...dependents ?? []].find((each) => each?.id === subject);
     const link = subject && (isAboutSlot ? slot && slotLink(slot) : user && userLink(user));
     return link && h("p", null, t("mail.only"), " ", link, " · ", h("a", { href: "#/mail" }, t("mail.all")));
   }

@@ -296,7 +296,7 @@ export function openPlan(part) {
       column(hidden(t("plan.select"))),
       column(t("plan.course")),
       column(t("plan.when")),
-      column(t("plan.where")),
+      column(t("slot.where")),
       column(t("slot.places"), "num"),
       column(t("plan.taken"), "num"),
       column(t("plan.state")),

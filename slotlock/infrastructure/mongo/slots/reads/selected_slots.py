@@ -5,7 +5,7 @@ The document alone does not tell the free places of a slot whose deadline has co
 may have expired or a place may be promised. Such a slot is loaded again as for a decision.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -38,12 +38,12 @@ Convert = Callable[[Any], object]
 
 @value_object
 class SlotReadRequest:
-    """Which slot to read at `now`, what of it, and the user whose own parts are read."""
+    """Which slot to read at `now`, what of it, and the users whose own parts are read."""
 
     slot_id: SlotId
     now: datetime
     selection: SlotSelection
-    user_id: UserId | None = None
+    user_ids: tuple[UserId, ...] = ()
 
 
 @value_object
@@ -96,7 +96,7 @@ def merged_read_projection(reads: Sequence[SlotReadRequest]) -> Document:
         booked_by=any(each.booked_by for each in selections),
         facts=frozenset().union(*(each.facts for each in selections)),
     )
-    return read_projection(selection, {read.user_id for read in reads if read.user_id})
+    return read_projection(selection, {user_id for read in reads for user_id in read.user_ids})
 
 
 def read_projection(selection: SlotSelection, user_ids: Iterable[UserId]) -> Document:
@@ -160,9 +160,9 @@ class SelectedSlotConverter:
         self._has_rows = selection.shows_bookings or selection.my_waitlist_entry
 
     def convert_all(
-        self, documents: Iterable[Document], user_id: UserId | None
+        self, documents: Iterable[Document], user_ids: Collection[UserId]
     ) -> list[SelectedSlot]:
-        """Return what was selected of each document for a user, or for an anonymous client.
+        """Return what was selected of each document for these users, or for an anonymous client.
 
         Raises:
             KeyError: a document lacks a field, or has a value that is not one of its domain.
@@ -186,19 +186,19 @@ class SelectedSlotConverter:
                     value = convert_optional(value)
                 setattr(reading, name, value)
             if self._has_rows:
-                for name, rows in self._rows(reading.id, document, user_id):
+                for name, rows in self._rows(reading.id, document, user_ids):
                     setattr(reading, name, rows)
             readings.append(reading)
         return readings
 
     def _rows(
-        self, slot_id: SlotId, document: Document, user_id: UserId | None
+        self, slot_id: SlotId, document: Document, user_ids: Collection[UserId]
     ) -> Iterator[tuple[str, object]]:
         if self._selection.shows_bookings:
-            shown = _shown_bookings(document, self._selection, user_id)
+            shown = _shown_bookings(document, self._selection, user_ids)
             yield "bookings", tuple([to_booking(slot_id, each) for each in shown])
         if self._selection.my_waitlist_entry:
-            entries = own_rows(document.get("ownWaitlistEntries", ()), user_id)
+            entries = own_rows(document.get("ownWaitlistEntries", ()), user_ids)
             yield "waitlist", tuple([to_waitlist_entry(slot_id, each) for each in entries])
 
 
@@ -206,17 +206,17 @@ converter_for = lru_cache(maxsize=1_000)(SelectedSlotConverter)
 
 
 def _shown_bookings(
-    document: Document, selection: SlotSelection, user_id: UserId | None
+    document: Document, selection: SlotSelection, user_ids: Collection[UserId]
 ) -> Sequence[Document]:
     loaded: Sequence[Document] = document.get("bookings", ())
     if selection.booked_by and document["capacity"] == 1:
         return loaded
-    return own_rows(loaded, user_id if selection.my_booking else None)
+    return own_rows(loaded, user_ids if selection.my_booking else ())
 
 
-def own_rows(rows: Sequence[Document], user_id: UserId | None) -> Sequence[Document]:
-    """Return the bookings or waitlist entries of a user; those of others were read for others."""
-    return [each for each in rows if str(each["user"]) == user_id]
+def own_rows(rows: Sequence[Document], user_ids: Collection[UserId]) -> Sequence[Document]:
+    """Return the bookings or waitlist entries of users; those of others were read for others."""
+    return [each for each in rows if str(each["user"]) in user_ids]
 
 
 def needs_decision_state(reading: SelectedSlot, selection: SlotSelection, now: datetime) -> bool:

@@ -50,7 +50,7 @@ MAX_COMMANDS = 3
 class SlotListRequest:
     """The next `first` slots of a filter or a query to read at `now`, after a position.
 
-    The parts of its own that a user sees are read, too. `hint` is the index of a read that is
+    The parts that these users see as their own are read, too. `hint` is the index of a read that is
     alone; None lets MongoDB choose.
     """
 
@@ -60,7 +60,7 @@ class SlotListRequest:
     after: SlotPosition | None
     now: datetime
     selection: SlotSelection
-    user_id: UserId | None
+    user_ids: tuple[UserId, ...]
     hint: str | None = None
 
     @property
@@ -150,7 +150,7 @@ class SlotListReader:
         self, documents: Sequence[Document], read: SlotListRequest, now: datetime
     ) -> Page[ReadableSlot]:
         selection, converter = read.selection, converter_for(read.selection)
-        readings = converter.convert_all(documents[: read.first], read.user_id)
+        readings = converter.convert_all(documents[: read.first], read.user_ids)
         has_more = len(documents) > read.first
         due = selection.remaining and [
             each.id for each in readings if needs_decision_state(each, selection, now)
@@ -205,8 +205,7 @@ class SlotListReader:
 
     @limited_listing
     async def _find_due(self, query: Document, read: SlotListRequest) -> Sequence[Document]:
-        users = [] if read.user_id is None else [read.user_id]
-        return await self._slots.find(query, slot_projection(read.now, users)).to_list()
+        return await self._slots.find(query, slot_projection(read.now, read.user_ids)).to_list()
 
     @limited_listing
     async def _find_together(self, lists: Sequence[EqualLists]) -> Sequence[FoundPage]:
@@ -234,5 +233,5 @@ def _page_stages(number: int, reads: EqualLists) -> list[Document]:
 
 def _projection(reads: EqualLists) -> Document:
     """Return what to read of each slot, with the parts of all readers."""
-    user_ids = {each.user_id for each in reads if each.user_id is not None}
+    user_ids = {user_id for each in reads for user_id in each.user_ids}
     return read_projection(reads[-1].selection, user_ids)

@@ -70,10 +70,12 @@ export function roster(slotId, reload, isLed = false) {
 
   /** @param {any} booking */
   function bookingRow(booking) {
+    const { madeBy, madeAs } = booking;
+    const by = madeBy && madeBy.id !== booking.user?.id && t("roster.by", { name: madeBy.name });
     const notes = [
       booking.user?.email ?? booking.user?.username,
       ...(booking.user?.groups ?? []),
-      booking.madeBy && booking.madeBy.id !== booking.user?.id && t("roster.by", { name: booking.madeBy.name }),
+      madeAs === "DRAW" ? t("place.drawn") : by,
       booking.waitedSince && t("roster.fromList"),
       ...booking.overriddenRefusals.map((/** @type {string} */ each) => t(`passed.${each}`, {}, each)),
     ];

@@ -97,19 +97,13 @@ export function booked(user, campaignId) {
     return [h("a", { href: `#/course/${slot.id}` }, title), [time, slot.campaign?.name]];
   }
 
-  /** Whether a draw gave a place in a course. @param {string} slotId */
-  function isDrawn(slotId) {
-    const results = wishes.flatMap(({ draw }) => draw.result?.wishes ?? []);
-    return results.some((each) => each.slotId === slotId && each.result === "GRANTED");
-  }
-
   /** @param {any} booking */
   function row(booking) {
-    const { slot, madeBy } = booking;
+    const { slot, madeBy, madeAs } = booking;
     const [link, facts] = courseOf(slot);
     const notes = [
       ...facts,
-      madeBy && madeBy.id !== user.id && (isDrawn(slot.id) ? t("place.drawn") : t("roster.by", { name: madeBy.name })),
+      madeAs === "DRAW" ? t("place.drawn") : madeBy && madeBy.id !== user.id && t("roster.by", { name: madeBy.name }),
       booking.waitedSince && t("roster.fromList"),
       ...booking.overriddenRefusals.map((/** @type {string} */ each) => t(`passed.${each}`, {}, each)),
     ];
@@ -161,10 +155,11 @@ export function booked(user, campaignId) {
   /** @param {any} mail */
   function mailRow(mail) {
     const at = mail.doneAt ?? mail.at;
+    const reader = mail.user?.id !== user.id && mail.user?.name; // a guardian
     return h(
       "li",
       { "data-key": mail.id },
-      about(t(`mail.kind.${mail.kind}`, {}, mail.kind), [mail.slot?.title, whenOf(at, deviceZone), mailNote(mail)]),
+      about(t(`mail.kind.${mail.kind}`, {}, mail.kind), [reader, mail.slot?.title, whenOf(at, deviceZone), mailNote(mail)]),
       h("span", { class: `tag ${STATE_TAGS[mail.state]}` }, t(`mail.state.${mail.state}`)),
     );
   }

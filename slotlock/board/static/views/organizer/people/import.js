@@ -145,7 +145,8 @@ export function openImport() {
   function result() {
     const { report, name } = imports;
     const { dryRun, leavers, selfRegistered, linksAdded, linksRemoved, leadersChanged } = report;
-    const changes = report.created + report.updated + leadersChanged + [...choices.values()].filter(Boolean).length;
+    // Who leads something new is mostly new, too.
+    const changes = report.created + report.updated + [...choices.values()].filter(Boolean).length || leadersChanged;
     return [
       dryRun
         ? h("h2", null, t("people.preview", { name }))
