@@ -5,7 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus, SlotId
+from slotlock.domain.booking.booking import (
+    BookingAction,
+    BookingLimit,
+    BookingStatus,
+    MadeAs,
+    SlotId,
+)
 from slotlock.domain.booking.booking_outcomes import AllBooked, NoneBooked
 from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
@@ -83,7 +89,7 @@ def test_organizers_book_for_others_after_the_start_and_the_history_names_it() -
 def test_organizers_book_for_themselves_by_the_rules_of_members() -> None:
     own, eve = booking_request("eve"), build_caller("eve", Role.ORGANIZER)
     assert own.made_by(eve) == own
-    assert booking_request("ada").made_by(eve).as_organizer
+    assert booking_request("ada").made_by(eve).made_as is MadeAs.ORGANIZER
 
 
 def test_before_the_start_an_organizer_overrides_no_limit() -> None:
