@@ -103,6 +103,13 @@ def test_a_promotion_counts_for_the_choice_limit_of_a_claim_in_the_same_command(
     assert scenario.perform("book_all", 0, claims=claims)[0] == "NoneBooked"
 
 
+def test_a_booking_in_a_cancelled_slot_does_not_use_up_the_choice(scenario: ModelScenario) -> None:
+    one, other = (scenario.add_slot(SlotShape(choice_group="one")) for _ in range(2))
+    scenario.book(0, one)
+    scenario.perform("cancel_slot", 5, one)
+    scenario.book(0, other)
+
+
 def test_control_the_model_detects_a_late_write_without_a_version_check(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
