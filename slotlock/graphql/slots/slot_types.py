@@ -409,17 +409,7 @@ class Slot(SlotFacts):
         "position on the waiting list."
     )
     async def cancelled_for_me(self, info: Info) -> bool:
-        return await self.is_cancelled_for_viewer(info)
-
-    async def is_cancelled_for_viewer(self, info: Info) -> bool:
-        """Return whether the cancellation ended a booking or waiting list entry of the viewer."""
-        viewer, cancellation = self._viewer, self._slot.cancellation
-        if viewer is None or cancellation is None:
-            return False
-        if self._state.booking_of(viewer.user_id):
-            return True
-        wait = viewer.user_id, self._slot.id
-        return await info.context.loaders.waits_ended.load(wait) == cancellation.at
+        return self._viewer is not None and await _is_cancelled(info, self._state, self._viewer)
 
     @field(
         description="Whether the caller leads the slot, as the `leader` of one of its resources: "
@@ -488,7 +478,12 @@ class Slot(SlotFacts):
         else:
             own = await load_user(info, caller.user_id)
             users = [own, *(User.from_domain(each, caller) for each in dependents)]
-        return list(map(FamilyPlace.from_domain, places, users))
+        # Nearly always there is nothing to wait for.
+        is_off = "cancelled" in names and self._slot.cancellation is not None
+        cancelled = [
+            is_off and await _is_cancelled(info, each.slot, each.reader) for each in places
+        ]
+        return list(map(FamilyPlace.from_domain, places, users, cancelled))
 
     @field(
         description="A text in Markdown, as the organizer entered it; null without a description. "
@@ -538,18 +533,13 @@ class FamilyPlace:
     eligibility: type_above(Eligibility) = field(  # type: ignore[valid-type]
         description="Whether the caller may book a place for the user now, and if not, why."
     )
-    read: strawberry.Private[ReadPlace]
-
-    @field(
+    cancelled: bool = field(
         description="Whether the cancellation of the slot took a place from the user, or a "
         "position on the waiting list."
     )
-    async def cancelled(self, info: Info) -> bool:
-        slot = self.read.slot
-        return slot is not None and await Slot(slot, self.read.reader).is_cancelled_for_viewer(info)
 
     @classmethod
-    def from_domain(cls, place: ReadPlace, user: User | None) -> Self:
+    def from_domain(cls, place: ReadPlace, user: User | None, cancelled: bool) -> Self:
         slot, shown = place.slot, None
         if slot is not None and (slot.bookings or slot.waitlist):
             shown = Slot(slot, place.reader)
@@ -558,8 +548,21 @@ class FamilyPlace:
             booking=shown.my_booking if shown else None,
             waitlist_entry=shown.my_waitlist_entry if shown else None,
             eligibility=place.eligibility,
-            read=place,
+            cancelled=cancelled,
         )
+
+
+async def _is_cancelled(info: Info, state: ReadableSlot | None, reader: Caller) -> bool:
+    """Return whether the cancellation of a slot ended a booking or waiting list entry of a user."""
+    if state is None:
+        return False
+    slot = state if isinstance(state, SelectedSlot) else state.slot
+    if slot.cancellation is None:
+        return False
+    if state.booking_of(reader.user_id):
+        return True
+    wait = reader.user_id, slot.id
+    return await info.context.loaders.waits_ended.load(wait) == slot.cancellation.at
 
 
 SlotConnection = Connection[Slot]
