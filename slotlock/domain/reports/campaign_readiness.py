@@ -7,7 +7,7 @@ from datetime import datetime
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.reports.campaign_reports import SomeUsers, Uninvited
+from slotlock.domain.reports.campaign_reports import SomeUsers, UsersWithoutPassword
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.resource_conflicts import ResourceTaken, ResourceUsage
 
@@ -34,8 +34,7 @@ class CampaignReadiness:
 
     slots: SlotsReadiness
     eligible: SomeUsers
-    without_password: SomeUsers
-    uninvited: Uninvited
+    without_password: UsersWithoutPassword
     max_bookings: int | None
 
     @property

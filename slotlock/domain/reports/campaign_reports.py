@@ -98,10 +98,15 @@ class SomeUsers:
 
 
 @value_object
-class Uninvited:
-    """Users without a password or an invitation, and the last end of the others' invitations."""
+class UsersWithoutPassword:
+    """Users for whom nobody can sign in, those of them without a valid invitation, and its end.
+
+    `last_valid_until` is when the newest invitation of the others ends. Of a user who never signs
+    in, the passwords and the invitations of the guardians count.
+    """
 
     users: SomeUsers
+    uninvited: SomeUsers
     last_valid_until: datetime | None
 
 

@@ -38,7 +38,7 @@ class SlotProblem:
 @strawberry.type(description="How many users have a problem, and the first of them.")
 class UserProblem:
     count: int = field(description="The number of users, at most 100,000.")
-    examples: list[User] = field(description="The first of the users by address, at most 5.")
+    examples: list[User] = field(description="The first of the users by login name, at most 5.")
 
     @classmethod
     def from_domain(cls, users: campaign_reports.SomeUsers, viewer: Caller) -> Self:
@@ -85,11 +85,12 @@ class CampaignReadiness:
         description="The first of these drafts by start, at most 5."
     )
     users_without_password: UserProblem = field(
-        description="The users who may book and cannot sign in, because they have set no password."
+        description="The users who may book and cannot sign in, because they have set no password. "
+        "A child that never signs in counts if none of its guardians can sign in."
     )
     users_without_invitation: UserProblem = field(
         description="Those of `usersWithoutPassword` who have no invitation, or whose last one is "
-        "over."
+        "over. Of a child that never signs in, the invitations of its guardians count."
     )
     last_invited_at: datetime | None = field(
         description="When the newest invitation was created that nobody has used and that still "
@@ -106,7 +107,8 @@ class CampaignReadiness:
 
     @classmethod
     def from_domain(cls, found: campaign_readiness.CampaignReadiness, viewer: Caller) -> Self:
-        slots, until = found.slots, found.uninvited.last_valid_until
+        slots, without_password = found.slots, found.without_password
+        until = without_password.last_valid_until
         return cls(
             slot_count=slots.slot_count,
             places=slots.places,
@@ -118,8 +120,8 @@ class CampaignReadiness:
                 ResourceConflict.from_domain(draft_id, taken)
                 for draft_id, taken in slots.taken[:MAX_EXAMPLES]
             ],
-            users_without_password=UserProblem.from_domain(found.without_password, viewer),
-            users_without_invitation=UserProblem.from_domain(found.uninvited.users, viewer),
+            users_without_password=UserProblem.from_domain(without_password.users, viewer),
+            users_without_invitation=UserProblem.from_domain(without_password.uninvited, viewer),
             last_invited_at=until - INVITATION_TTL if until else None,
             bookable_slots=slots.bookable,
             users_with_too_few_slots=UserProblem.from_domain(found.with_too_few_slots, viewer),

@@ -317,7 +317,10 @@ class UserFilter:
     )
     banned: bool | None = field(default=None, description="Only users who are or are not banned.")
     without_password: bool | None = field(
-        default=None, description="Only users without a password, or only users with one."
+        default=None,
+        description="Only users without a password, or only users with one. A child that never "
+        "signs in is in neither list if it has guardians. With `group`, `true` also finds the "
+        "guardians of its users, as invitations do.",
     )
     self_registered: bool | None = field(
         default=None,

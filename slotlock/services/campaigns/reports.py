@@ -60,9 +60,8 @@ async def readiness(services: Services, campaign_id: CampaignId) -> CampaignRead
     users, terms = services.eligible_users, campaign.terms
     return CampaignReadiness(
         check_slots(slots, rivals, services.now()),
-        await users.find(terms, MAX_EXAMPLES, without_password=False),
-        await users.find(terms, MAX_EXAMPLES, without_password=True),
-        await users.find_uninvited(terms, MAX_EXAMPLES, services.now()),
+        await users.find(terms, MAX_EXAMPLES),
+        await users.find_without_password(terms, MAX_EXAMPLES, services.now()),
         terms.max_bookings,
     )
 

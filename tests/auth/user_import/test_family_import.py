@@ -124,7 +124,8 @@ async def test_guardians_are_invited_and_children_without_a_login_name_are_not(
     # A letter is for the class of the child.
     assert await invited(group) == {"pam": (group, other)}
     waiting = UserFilter(group=group, without_password=True)
-    assert not (await auth.repositories.users.page(waiting, 9, None)).items
+    found = (await auth.repositories.users.page(waiting, 9, None)).items
+    assert [each.login_name for each in found] == [f"pam@{domain}"]
 
 
 async def test_an_empty_cell_removes_guardians_and_the_log_names_both_by_their_ids(

@@ -3,7 +3,11 @@
 import secrets
 from datetime import UTC, datetime, timedelta
 
+from pymongo import MongoClient
+from pymongo.collection import Collection
+
 from slotlock.auth.admin.user_import import import_users
+from slotlock.infrastructure.mongo.client import Document
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import hours_from_now
@@ -18,6 +22,8 @@ READINESS = """query($campaign: ID!) { campaignReadiness(campaignId: $campaign) 
   usersWithoutInvitation { count examples { email } } lastInvitedAt
   usersWithTooFewSlots { count examples { email } }
 } }"""
+LIST = """query($group: String) {
+  users(filter: {group: $group, withoutPassword: true}) { nodes { name email } } }"""
 INVITE = "mutation($id: ID!) { inviteUser(userId: $id) { __typename } }"
 
 
@@ -76,6 +82,57 @@ async def test_readiness_separates_unused_invitations_from_missing_ones(
     )
     invited_at = datetime.fromisoformat(found["lastInvitedAt"])
     assert timedelta(seconds=-1) < invited_at - earliest < timedelta(minutes=1)
+
+
+async def test_a_child_that_never_signs_in_is_ready_as_soon_as_one_guardian_is(
+    organizer: BookingClient, mongo_url: str
+) -> None:
+    name = secrets.token_hex(8)
+    lines = ("Ali,,pam@{0} tom@{0},{0}", "Bea,,pam@{0},{0}", "Cem,,cho@{0},{0}", "Dan,,ida@{0},{0}",
+             "Zoe,zoe@{0},gold@{0},{0}")  # fmt: skip
+    text = "\n".join(("name,email,guardian,class", *lines)).format(name)
+    async with auth_for_database(mongo_url) as auth:
+        await import_users(auth, text.encode(), dry_run=False)
+    campaign = await create_campaign(organizer, published=False, eligibleGroups=[[name]])
+
+    async def without() -> list[str]:
+        listed = (await organizer.execute(LIST, group=name))["nodes"]
+        return sorted((each["email"] or each["name"]).partition("@")[0] for each in listed)
+
+    async def ready() -> tuple[int, int, bool]:
+        found = await organizer.execute(READINESS, campaign=campaign)
+        count = found["usersWithoutPassword"]["count"]
+        examples = [each["email"] for each in found["usersWithoutPassword"]["examples"]]
+        assert (len(examples), examples[-1]) == (count, f"zoe@{name}")  # by login name
+        return count, found["usersWithoutInvitation"]["count"], found["lastInvitedAt"] is not None
+
+    assert await ready() == (5, 5, False)
+    assert await without() == ["cho", "gold", "ida", "pam", "tom", "zoe"]
+    with MongoClient[Document](mongo_url) as client:
+        users: Collection[Document] = client.get_default_database()["users"]
+
+        def change(guardian: str, update: Document) -> None:
+            assert users.update_one({"email": f"{guardian}@{name}"}, update).matched_count
+
+        for each in ("pam", "ida"):
+            stored = users.find_one({"email": f"{each}@{name}"})
+            assert stored is not None
+            await organizer.execute(INVITE, id=f"user_{stored['_id']}")
+        assert await ready() == (5, 2, True)
+        change("ida", {"$set": {"banned": True}})  # so that the link no longer works
+        assert await ready() == (5, 3, True)
+        change("ida", {"$unset": {"banned": ""}})
+        # One guardian is enough, with a password or a sign-on; the child that signs in needs one.
+        change("pam", {"$unset": {"withoutPassword": "", "invitation": ""}})
+        change("cho", {"$set": {"identities": [{"key": f"{name} cho"}]}})
+        change("gold", {"$unset": {"withoutPassword": ""}})
+        assert await ready() == (2, 1, True)
+        change("pam", {"$set": {"banned": True}})
+        assert await ready() == (4, 3, True)
+        # Nobody can sign in for a child without guardians, so the list names the child.
+        users.update_one({"name": "Dan", "groups": name}, {"$unset": {"guardians": ""}})
+        assert await ready() == (4, 4, False)
+    assert await without() == ["Dan", "cho", "tom", "zoe"]
 
 
 async def test_a_campaign_without_problems_is_ready(

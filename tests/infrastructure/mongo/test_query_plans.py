@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 
+from bson import ObjectId
+
 from slotlock.domain.audit.audit_log import AUDIT_ACTIONS, AuditFilter, AuditPosition, NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.booking.slot_state import SlotState
@@ -13,7 +15,7 @@ from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.reports.campaign_reports import Interval, TimeWindow, to_time_window
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.pagination import Position
-from slotlock.domain.users.user import Role
+from slotlock.domain.users.user import Role, UserFilter
 from slotlock.infrastructure.mongo.audit.audit_note_repository import note_to_document
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
@@ -33,7 +35,9 @@ from tests.support.stores.query_plans import (
     CommandRecorder,
     plan_indexes,
     plan_stages,
+    query_plan,
     recorded_commands,
+    values_of,
 )
 from tests.support.stores.slots import insert_new_slots, insert_open_campaign
 
@@ -186,6 +190,35 @@ async def test_statistics_and_the_search_for_users_without_a_place_use_indexes(
             recorder.commands.clear()
             await repositories.unplaced_users.page(campaign, group, 10, after, now)
             await assert_uses_indexes(database, recorder.commands)
+
+
+async def test_the_guardians_of_children_are_found_by_indexes(recorded_commands: Recorded) -> None:
+    database, recorder = recorded_commands
+    repositories, _ = await with_slots(recorded_commands)
+    parents: list[Document] = [{"_id": ObjectId(), "email": f"{each}@x.test"} for each in range(2)]
+    children = [
+        {"email": f"child- {each['email']}", "guardians": [each["_id"]], "groups": ["5a"]}
+        for each in parents
+    ]
+    shown = {"name": "", "role": "MEMBER", "createdAt": utc_now(), "withoutPassword": True}
+    await database["users"].insert_many([shown | each for each in (*parents, *children)])
+    recorder.commands.clear()
+    waiting = UserFilter(group="5a", without_password=True)
+    await repositories.users.page(waiting, 10, None)
+    assert len(recorder.commands) == 2
+    await assert_uses_indexes(database, recorder.commands)
+    recorder.commands.clear()
+    terms = replace(build_terms(), eligible_groups=(("5a",),))
+    found = await repositories.eligible_users.find_without_password(terms, 5, utc_now())
+    assert found.users.count == 2
+    [command] = recorder.commands
+    await assert_uses_indexes(database, [command])
+    [union] = [each["$unionWith"] for each in command["pipeline"] if "$unionWith" in each]
+    for index in ("guardian", "without_password"):
+        of_children = {**command, "pipeline": union["pipeline"], "hint": index}
+        await assert_uses_indexes(database, [of_children])
+        plan = await query_plan(database, of_children)
+        assert list(values_of("strategy", plan["winningPlan"])) == ["IndexedLoopJoin"]
 
 
 def audit_filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:

@@ -39,6 +39,8 @@ async def test_another_process_has_a_change_within_ten_seconds(scene: Scene) -> 
     changes = {"name": "Park School", "color": "#112233"}
     assert await update(one.site, changes, ADMIN) == SiteSaved(own, NO_SETTINGS)
     assert await one.site.load() == own.over(NO_SETTINGS)
+    # A second click on the button changes nothing.
+    assert await update(one.site, {}, ADMIN) == SiteSaved(own, NO_SETTINGS)
     # It reads no oftener than that.
     assert await other.site.load() == NO_SETTINGS
     clock.advance(READ_AGAIN_AFTER)

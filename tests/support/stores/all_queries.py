@@ -249,9 +249,8 @@ async def run_queries_of_watchers_and_reports(
             )
     await campaigns.find_unfinished(now, 5)
     for terms in (campaign.terms, replace(campaign.terms, eligible_groups=())):
-        for without_password in (False, True):
-            await users.find(terms, 5, without_password=without_password)
-        await users.find_uninvited(terms, 5, now)
+        await users.find(terms, 5)
+        await users.find_without_password(terms, 5, now)
         await users.count_unplaced(terms, now)
     await users.find_peak(campaign.id, now)
 

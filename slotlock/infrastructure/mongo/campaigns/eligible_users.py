@@ -5,12 +5,14 @@ If a campaign names no groups, these are all members. Banned users are left out.
 
 from collections.abc import AsyncIterator
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 
 from bson import ObjectId
 
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
-from slotlock.domain.reports.campaign_reports import BookingPeak, SomeUsers, Uninvited
+from slotlock.domain.reports.campaign_reports import BookingPeak, SomeUsers, UsersWithoutPassword
 from slotlock.domain.users.user import MailTopic, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
@@ -20,13 +22,26 @@ from slotlock.infrastructure.mongo.expressions import (
     unexpired_bookings,
 )
 from slotlock.infrastructure.mongo.users.user_documents import (
-    MADE_LOGIN_NAME,
     PUBLIC_FIELDS,
+    WITH_GUARDIANS_ONLY,
     to_user,
 )
 
 # Counts stop here.
 MAX_COUNTED = 100_000
+CAN_SIGN_IN: Document = {
+    "banned": None,
+    "$or": [{"withoutPassword": None}, {"identities": {"$ne": None}}],
+}
+# Until when the last invitation of a guardian is valid; that of a banned one is not.
+LAST_INVITED: Document = {
+    "$max": {
+        "$map": {
+            "input": {"$filter": {"input": "$guardians", "cond": {"$not": "$$this.banned"}}},
+            "in": "$$this.invitation.until",
+        }
+    }
+}
 
 
 class EligibleUserQueries:
@@ -38,15 +53,9 @@ class EligibleUserQueries:
         self._users = database["users"]
 
     @limited
-    async def find(self, terms: CampaignTerms, first: int, *, without_password: bool) -> SomeUsers:
-        """Count the eligible users, and return the first by address; all, or those without one."""
+    async def find(self, terms: CampaignTerms, first: int) -> SomeUsers:
+        """Count the eligible users, and return the first by login name."""
         query, index = eligible_to_book(terms), "group" if terms.eligible_groups else "banned"
-        if without_password:
-            query |= {"withoutPassword": True, "identities": None, "$nor": [MADE_LOGIN_NAME]}
-            index = "without_password"
-        return await self._find(query, first, index)
-
-    async def _find(self, query: Document, first: int, index: str) -> SomeUsers:
         order = [("email", 1)]  # that of each of the indexes
         found = self._users.find(query, PUBLIC_FIELDS, sort=order, limit=first, hint=index)
         users = tuple([to_user(document) async for document in found])
@@ -72,19 +81,41 @@ class EligibleUserQueries:
                     yield UserId(str(user_id))
 
     @limited
-    async def find_uninvited(self, terms: CampaignTerms, first: int, now: datetime) -> Uninvited:
-        """Find the eligible users without a password or a valid invitation."""
+    async def find_without_password(
+        self, terms: CampaignTerms, first: int, now: datetime
+    ) -> UsersWithoutPassword:
+        """Find the eligible users for whom nobody can sign in: themselves, or a guardian."""
         waiting = {**eligible_to_book(terms), "withoutPassword": True, "identities": None}
-        valid: Document = {"invitation.until": {"$gt": now}}
-        uninvited = {**waiting, "$nor": [valid, MADE_LOGIN_NAME]}
-        users = await self._find(uninvited, first, "without_password")
-        newest: Pipeline = [
-            {"$match": {**waiting, **valid}},
-            {"$group": {"_id": None, "until": {"$max": "$invitation.until"}}},
+        children: Pipeline = [
+            {"$match": {**waiting, **WITH_GUARDIANS_ONLY}},
+            _join_users("guardians"),
+            {"$match": {"guardians": {"$not": {"$elemMatch": CAN_SIGN_IN}}}},
+            {"$project": {"email": 1, "until": LAST_INVITED}},
         ]
-        async for each in await self._users.aggregate(newest, hint="without_password"):
-            return Uninvited(users, each["until"])
-        return Uninvited(users, None)
+        by_invitation: Pipeline = [
+            {"$match": {**waiting, "$nor": [WITH_GUARDIANS_ONLY]}},
+            {"$project": {"email": 1, "until": "$invitation.until"}},
+            {"$unionWith": {"coll": "users", "pipeline": children}},
+            {"$limit": MAX_COUNTED},
+            {
+                "$group": {
+                    "_id": {"$gt": ["$until", now]},
+                    "count": {"$sum": 1},
+                    "until": {"$max": "$until"},
+                    "first": {"$topN": {"n": first, "sortBy": {"email": 1}, "output": "$_id"}},
+                }
+            },
+            _join_users("first"),
+        ]
+        by_login_name = attrgetter("login_name")
+        found, until = {True: SomeUsers(0, ()), False: SomeUsers(0, ())}, None
+        async for each in await self._users.aggregate(by_invitation, hint="without_password"):
+            users = sorted(map(to_user, each["first"]), key=by_login_name)
+            found[each["_id"]] = SomeUsers(each["count"], tuple(users))
+            until = each["until"] if each["_id"] else until
+        count = sum(each.count for each in found.values())
+        users = sorted(chain(*(each.examples for each in found.values())), key=by_login_name)
+        return UsersWithoutPassword(SomeUsers(count, tuple(users[:first])), found[False], until)
 
     @limited
     async def count_unplaced(self, terms: CampaignTerms, now: datetime) -> int:
@@ -133,3 +164,8 @@ class EligibleUserQueries:
         async for each in await self._slots.aggregate(minutes):
             return BookingPeak(each["_id"], each["n"])
         return None
+
+
+def _join_users(field: str) -> Document:
+    """Return the stage that replaces ids by users; it has no pipeline, so that it is fast."""
+    return {"$lookup": {"from": "users", "localField": field, "foreignField": "_id", "as": field}}

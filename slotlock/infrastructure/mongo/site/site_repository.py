@@ -44,6 +44,8 @@ class SiteRepository:
         self, changes: Mapping[str, str], by: UserId, now: datetime, logo: Logo | None = None
     ) -> SiteValues:
         """Store changed values by attribute, of which empty ones end, and return all."""
+        if not changes:  # MongoDB rejects an empty update
+            return await self.find()
         names = {STORED_NAMES[name]: text for name, text in changes.items()}
         update = {
             "$set": {name: text for name, text in names.items() if text},

@@ -44,7 +44,7 @@ from slotlock.infrastructure.mongo.users.sessions import (
 from slotlock.infrastructure.mongo.users.user_documents import (
     MADE_LOGIN_NAME,
     PUBLIC_FIELDS,
-    in_groups,
+    in_families_of,
     to_user,
 )
 
@@ -105,21 +105,13 @@ class InvitationRepository:
         """
         query: Document = {
             **_invitable_filter(roles, mailed_before),
-            **await self._in_families_of(group),
+            **await in_families_of(self._users, group),
             **({} if after is None else {"email": {"$gt": after}}),
         }
         if now:
             query["$nor"].append({"email": NO_ADDRESS, **_on_paper(now)})
         found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
         return [to_user(document) async for document in found]
-
-    async def _in_families_of(self, group: str | None) -> Document:
-        """Return the condition for the users of a group, and their guardians."""
-        if group is None:
-            return {}
-        members = in_groups(group)
-        guardians = await self._users.distinct("guardians", {**members, "guardians": {"$ne": None}})
-        return {"$or": [members, {"_id": {"$in": guardians}}]} if guardians else members
 
     @limited_listing
     async def save(

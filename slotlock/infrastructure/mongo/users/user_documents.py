@@ -43,6 +43,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from bson import ObjectId
+from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.domain.users.identity import Identity, LinkedIdentity
 from slotlock.domain.users.user import MailTopic, Role, User, UserId, to_sort_name
@@ -66,8 +67,9 @@ NOT_SIGNED_IN: Document = {
     "withoutPassword": True,
     "identities": {"$not": {"$elemMatch": {"at": {"$ne": None}}}},
 }
-# Matches accounts with which nobody signs in.
+# Matches accounts with which nobody signs in, and those of them whose guardians do instead.
 MADE_LOGIN_NAME: Document = {"email": {"$regex": " "}}
+WITH_GUARDIANS_ONLY: Document = {**MADE_LOGIN_NAME, "guardians": {"$exists": True}}
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
@@ -108,6 +110,15 @@ EMAIL_INDEX, IDENTITY_INDEX = "users.email", "users.identity"
 def in_groups(groups: str | None) -> Document:
     """Return the condition for users of one of these groups, as `5a, 5b`; None for all users."""
     return {} if groups is None else {"groups": {"$in": groups.split(", ")}}
+
+
+async def in_families_of(users: AsyncCollection[Document], groups: str | None) -> Document:
+    """Return the condition for users of these groups and their guardians; None for all users."""
+    members = in_groups(groups)
+    if groups is None:
+        return members
+    guardians = await users.distinct("guardians", {**members, "guardians": {"$ne": None}})
+    return {"$or": [members, {"_id": {"$in": guardians}}]} if guardians else members
 
 
 def to_user(document: Document) -> User:

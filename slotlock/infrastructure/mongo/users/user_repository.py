@@ -44,8 +44,9 @@ from slotlock.infrastructure.mongo.users import user_documents
 from slotlock.infrastructure.mongo.users.account_admin_writer import AuditInfo, update_user
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
-    MADE_LOGIN_NAME,
     PUBLIC_FIELDS,
+    WITH_GUARDIANS_ONLY,
+    in_families_of,
     in_groups,
     to_user,
 )
@@ -154,9 +155,16 @@ class UserRepository:
 
     @limited_listing
     async def page(self, user_filter: UserFilter, first: int, after: str | None) -> Page[User]:
-        """Return the next `first` users that the filter selects, by `sort_name`."""
+        """Return the next `first` users that the filter selects, by `sort_name`.
+
+        The guardians of a group are among its users without a password, as they are invited.
+        """
+        families, group = user_filter.without_password, user_filter.group
         found = self._users.find(
-            _filter_query(user_filter, after),
+            {
+                **(await in_families_of(self._users, group) if families else in_groups(group)),
+                **_filter_query(user_filter, after),
+            },
             PUBLIC_FIELDS,
             sort=[("sortName", 1)],
             limit=first + 1,
@@ -282,7 +290,7 @@ def _to_group_condition(pattern: str) -> str | Regex[str]:
 
 
 def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
-    query: Document = {"erasedAt": None, **in_groups(user_filter.group)}
+    query: Document = {"erasedAt": None}
     if user_filter.text is not None and user_filter.group_patterns:
         words = sort_key(user_filter.text).split()
         query["$and"] = [{"sortName": Regex(f"^[^\t]*{re.escape(word)}")} for word in words]
@@ -298,7 +306,7 @@ def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
         if value is not None:
             query[name] = value or None
     if user_filter.without_password:
-        query["$nor"] = [MADE_LOGIN_NAME]
+        query["$nor"] = [WITH_GUARDIANS_ONLY]
     if after is not None:
         query["sortName"] = {"$gt": after}
     return query
