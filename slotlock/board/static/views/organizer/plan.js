@@ -9,7 +9,7 @@ import { whereOf } from "../../rows.js";
 import { audienceOf, groupsOf } from "../../slotstate.js";
 import { tab } from "../../storage.js";
 import { readerOf } from "../../store.js";
-import { commas, number, schoolZone, shortOf, shortWhenOf, t } from "../../text.js";
+import { commas, number, shortOf, shortWhenOf, t, zoneOf } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { courseFile } from "./coursefile.js";
 import { Actions, why } from "./forms/actions.js";
@@ -64,7 +64,7 @@ export function openPlan(part) {
   });
   const actions = new Actions();
   const letter = announcer({ campaignId });
-  const zone = () => slots?.[0]?.timeZone ?? schoolZone;
+  const zone = () => zoneOf(slots?.[0]);
 
   load();
 
