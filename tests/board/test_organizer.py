@@ -13,6 +13,7 @@ from pymongo import MongoClient
 
 from tests.board.test_accessibility import CONFIGURE, WIDTHS, violations
 from tests.support.board.pages import Board, Student, asks_for, serve_sources, shown
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.series import create_series
 
@@ -229,6 +230,60 @@ async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> 
     assert datetime.fromisoformat(slot["startTime"]) == datetime.fromisoformat(
         "2031-03-03T15:00+09:00"
     )
+
+
+async def test_publish_does_nothing_while_a_room_is_taken_and_goes_on_after_a_lost_connection(
+    board: Board,
+) -> None:
+    campaign_id = await create_campaign(board.organizer, published=False)
+    room = {"resource": f"Art room {ObjectId()}", "draft": True, "campaignId": campaign_id}
+    art, chess = [await board.organizer.add_slot(title=each, **room) for each in ("Art", "Chess")]
+    late = {"startTime": hours_from_now(50), "endTime": hours_from_now(51)}
+    dance = await board.organizer.add_slot(**{**room, **late}, title="Dance")
+    page = await visit(board, f"#/plan/{campaign_id}")
+    publish = page.get_by_role("button", name="Publish", exact=True)
+
+    async def published() -> set[str]:
+        nodes = (await board.organizer.execute(SLOTS, id=campaign_id))["nodes"]
+        return {each["id"] for each in nodes}
+
+    await publish.click()
+    await shown(page, "Nothing was published yet: 2 drafts need rooms that are taken.").wait_for()
+    await page.get_by_role("link", name="Change Chess").wait_for()
+    assert await published() == set()
+    assert (await board.organizer.update_slot(chess, resource=None))["__typename"] == "Slot"
+
+    async def lose(route: Route) -> None:
+        if asks_for(route.request, "publishSlot") and dance in (route.request.post_data or ""):
+            await route.abort()
+        else:
+            await route.fallback()
+
+    await page.route("**/graphql", lose)
+    await publish.click()
+    await shown(page, "Dance: No connection. 1 of 3 is left.").wait_for()
+    assert await published() == {art, chess}
+    await page.unroute("**/graphql", lose)
+    await publish.click()
+    await page.get_by_role("link", name="Live view").wait_for()
+    assert await published() == {art, chess, dance}
+
+
+async def test_courses_that_can_be_deleted_are_and_the_page_says_why_others_are_not(
+    board: Board,
+) -> None:
+    course, student = await board.course(), await board.student()
+    await student.book_slot(course.slot_id)
+    for title in ("Art", "Dance"):
+        times = {"startTime": hours_from_now(50), "endTime": hours_from_now(51)}
+        await board.organizer.add_slot(title=title, campaignId=course.campaign_id, **times)
+    page = await visit(board, f"#/plan/{course.campaign_id}")
+    for title in ("Art", "Chess", "Dance"):
+        await page.get_by_label(f"Select {title}").check()
+    for _ in range(2):  # the second button confirms
+        await page.get_by_role("button", name="Delete", exact=True).click()
+    await shown(page, "Chess: ").and_(shown(page, "1 of 3 is left")).wait_for()
+    assert await page.get_by_label(re.compile("Select (Art|Chess|Dance)")).count() == 1
 
 
 async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typed(

@@ -251,7 +251,7 @@ export function shortDayOf(at, zone) {
 
 /** Return the time of day in hours, as 13.5. @param {string | Date} at @param {string} zone */
 export function hoursOf(at, zone) {
-  const [hours, minutes] = timeFormat(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, "en-GB").format(new Date(at)).split(":");
+  const [hours, minutes] = timeOf(at, zone).split(":");
   return Number(hours) + Number(minutes) / 60;
 }
 
@@ -285,15 +285,24 @@ export function ordinal(value) {
 export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Whether the site has a zone: of a place on the earth. */
-export const hasZone = Boolean(site.timeZone && site.timeZone !== "UTC");
+export function hasZone() {
+  return site.timeZone !== "UTC";
+}
 
 /** The zone of times that are about no course: that of the site, or else of its courses. */
-export let schoolZone = hasZone ? site.timeZone : deviceZone;
+export let schoolZone = deviceZone;
 
-/** Use the zone of a course, unless the site has one. @param {any} slot or nothing */
-export function learnZone(slot) {
-  if (!hasZone && slot) schoolZone = slot.timeZone;
+/** Return the zone of the site, or else of a course. @param {any} [slot] */
+export function zoneOf(slot) {
+  return (hasZone() ? site : slot)?.timeZone ?? schoolZone;
 }
+
+/** Use the zone of the site, or else of a course. @param {any} [slot] */
+export function learnZone(slot) {
+  schoolZone = zoneOf(slot);
+}
+
+learnZone();
 
 /** Return the name of a zone, as Central European Time; one without a name stays as it is. @param {string} zone */
 export function zoneName(zone) {

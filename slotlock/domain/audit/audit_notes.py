@@ -31,14 +31,17 @@ def api_names(declared_by: type, but: Collection[str] = ()) -> dict[str, str]:
     return {camel_case(name): name for name in attributes_of(declared_by) if name not in but}
 
 
-# Attribute names by the field names that clients know.
-NOTED_SLOT_FIELDS = {field.api_name: field.name for field in SLOT_FIELDS if field.api_name}
+# Attribute names by the field names that clients know. One edit has all rooms, however many.
+NOTED_SLOT_FIELDS = {
+    field.api_name: field.name
+    for field in SLOT_FIELDS
+    if field.api_name and field.name != "resource"
+} | {"resources": "resources"}
 # The time and place of a slot.
 SCHEDULE_FIELDS = {
     name: NOTED_SLOT_FIELDS[name]
     for name in (
-        *("startTime", "endTime", "meetings", "timeZone", "location", "resource", "resources"),
-        "meetingUrl",
+        *("startTime", "endTime", "meetings", "timeZone", "location", "resources", "meetingUrl"),
     )
 }
 NOTED_DESCRIPTION_LENGTH = 200

@@ -384,9 +384,9 @@ def _slot_before(slot: Slot, entries: Sequence[OutboxEntry]) -> Slot:
         location=before.get("location", slot.location),
         meeting_url=before.get("meetingUrl", slot.meeting_url),
     )
-    if "resources" in before or "resource" in before:
-        names = before.get("resources") or before.get("resource") or ""
-        old = replace(old, resource=None, several_resources=tuple(filter(None, names.split(", "))))
+    if "resources" in before:
+        names = (before["resources"] or "").split(", ")
+        old = replace(old, resource=None, several_resources=tuple(filter(None, names)))
     return old
 
 

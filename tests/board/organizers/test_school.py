@@ -103,3 +103,26 @@ async def test_an_organizer_reads_what_the_school_set_and_changes_nothing(board:
     await shown(page, "Only administrators can change it.").wait_for()
     await expect(page.locator("form")).to_have_count(0)
     await expect(page.locator("dl.facts")).to_contain_text("Time zone")
+
+
+async def test_forms_have_the_zone_of_the_school_as_soon_as_it_is_saved(board: Board) -> None:
+    course = await board.course(timeZone="UTC")
+    context = await board.context(await board.admin(), timezone_id="UTC")
+    page = await board.open(context, "#/school")
+    # A new booking period, a new course where another one has another zone, and its period.
+    plan = f"#/plan/{course.campaign_id}"
+    forms = {
+        "#/organizer/new": "opensAt",
+        f"{plan}/new": "startTime",
+        f"{plan}/settings": "opensAt",
+    }
+    for zone, name in (("Asia/Tokyo", "Japan Standard"), ("Europe/Paris", "Central European")):
+        await page.get_by_label("Time zone").fill(zone)
+        await page.get_by_role("button", name="Save").click()
+        await shown(page, f"→ {zone}").first.wait_for()
+        for address, field in forms.items():
+            await page.evaluate("address => { location.hash = address }", address)
+            await expect(page.locator(f".field:has([name={field}])")).to_contain_text(
+                f"{name} Time"
+            )
+        await page.evaluate("location.hash = '#/school'")

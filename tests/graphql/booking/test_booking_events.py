@@ -159,7 +159,7 @@ async def test_a_new_time_or_place_of_a_booked_slot_publishes_the_old_and_the_ne
                 assert event["booking"]["slot"]["id"] == slot_id
                 edits |= {edit["field"]: edit for edit in event["edits"]}
             assert edits["location"] == {"field": "location", "before": "Hall", "after": None}
-            assert (edits["resource"]["before"], edits["resource"]["after"]) == ("Hall", "Gym")
+            assert (edits["resources"]["before"], edits["resources"]["after"]) == ("Hall", "Gym")
             for name, new in (("startTime", start), ("endTime", end)):
                 assert datetime.fromisoformat(edits[name]["after"]) == datetime.fromisoformat(new)
                 assert datetime.fromisoformat(edits[name]["before"]) != datetime.fromisoformat(new)

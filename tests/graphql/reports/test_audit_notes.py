@@ -24,6 +24,9 @@ AUDIT_LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: Strin
   } }"""
 CREATE_SERIES = """mutation($input: CreateSlotSeriesInput!) { createSlotSeries(input: $input) {
   ... on SlotSeriesCreated { slots { id } } } }"""
+CREATE_ROOM = """mutation($name: String!) { createResource(input: {name: $name, kind: ROOM}) {
+  ... on Resource { id } } }"""
+DELETE_SLOT = "mutation($slot: ID!) { deleteSlot(slotId: $slot) { __typename } }"
 PUBLISH_SLOT = "mutation($slot: ID!) { publishSlot(slotId: $slot) { __typename } }"
 UPDATE_CAMPAIGN = """mutation($input: UpdateCampaignInput!) { updateCampaign(input: $input) {
   __typename } }"""
@@ -65,6 +68,27 @@ async def test_slot_changes_are_logged(clients: Two) -> None:
     assert edited_fields(entries[1]) == {"capacity": ("2", "3"), "location": (None, "Gym")}
     assert edited_fields(entries[2]) == {"status": ("DRAFT", "PUBLISHED")}
     assert edited_fields(entries[3]) == {"status": ("PUBLISHED", "CANCELLED")}
+
+
+async def test_one_edit_has_all_rooms_before_and_after_however_many_there_are(clients: Two) -> None:
+    _, organizer = clients
+    art, gym = f"Art room {secrets.token_hex(4)}", f"Gym {secrets.token_hex(4)}"
+    ids = [(await organizer.execute(CREATE_ROOM, name=name))["id"] for name in (art, gym)]
+    slot = await organizer.add_slot(resourceIds=ids[:1])
+    for rooms in (ids, ids[1:], [], ids):
+        assert (await organizer.update_slot(slot, resourceIds=rooms))["__typename"] == "Slot"
+    await organizer.execute(DELETE_SLOT, slot=slot)
+    created, *entries, deleted = await fetch_log(organizer, slotId=slot)
+    assert edited_fields(created)["resources"] == (None, art)
+    assert [edited_fields(entry) for entry in entries] == [
+        {"resources": (art, f"{art}, {gym}")},
+        {"resources": (f"{art}, {gym}", gym)},
+        {"resources": (gym, None)},
+        {"resources": (None, f"{art}, {gym}")},
+    ]
+    assert edited_fields(deleted)["resources"] == (f"{art}, {gym}", None)
+    named = {edit["field"] for entry in (created, deleted) for edit in entry["edits"]}
+    assert "resource" not in named
 
 
 async def test_a_refused_change_is_not_logged(clients: Two) -> None:

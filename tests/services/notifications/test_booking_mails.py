@@ -17,6 +17,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.notifications import booking_news
 from slotlock.domain.notifications.mail_kinds import first_mail
 from slotlock.domain.notifications.outbox import OutboxState
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.site.site import FormOfAddress
@@ -111,11 +112,13 @@ async def test_a_cancellation_says_by_whom_and_removes_the_event(scene: MailScen
 async def test_its_cancellation_and_its_new_place_are_mails_to_all_bookings_of_a_slot(
     scene: MailScene,
 ) -> None:
-    slot_id = await scene.insert_slot(location="Halle 2")
+    for room in ("Aula", "Gym"):
+        await scene.services.resources.insert(Resource(room))
+    slot_id = await scene.insert_slot(location="Halle 2", resource="Aula")
     await scene.book(slot_id, 0, 1)
     scene.clock.advance(timedelta(hours=1))
     async with scene.reading():
-        edit = build_patch(location="Halle 3", title="Yoga")
+        edit = build_patch(location="Halle 3", several_resources=("Aula", "Gym"), title="Yoga")
         await editing.edit(scene.services, slot_id, edit, scene.organizer.user_id)
         await scene.until_entries("edited", "edited")
         await scene.send()
@@ -128,7 +131,9 @@ async def test_its_cancellation_and_its_new_place_are_mails_to_all_bookings_of_a
         "New time or place: Yoga",
         "New time or place: Yoga",
     ]
-    assert text_of(scene).index("Halle 2") < text_of(scene).index("Halle 3")
+    before, after = text_of(scene).split("Halle 3", 1)
+    assert "Halle 2, Aula\n" in before
+    assert after.startswith(", Aula, Gym\n")
     assert "Olga has canceled the course for everyone." in text_of(scene, 2)
     methods = [
         (method, event["SEQUENCE"])

@@ -21,7 +21,7 @@ export function openCampaigns() {
   const draws = new Map();
   readPeople(YOUNG_INVITATIONS_MS);
   const timer = setInterval(redraw, 1000);
-  if (!hasZone) run("nextSlot").then(({ slots }) => learnZone(slots.nodes[0]), () => null);
+  if (!hasZone()) run("nextSlot").then(({ slots }) => learnZone(slots.nodes[0]), () => null);
 
   /** @param {any} campaign */
   function lotOf({ id, admission }) {

@@ -7,7 +7,7 @@ import { h, redraw } from "../../kernel.js";
 import { bones, control, failure, icon, notice, whose } from "../../parts.js";
 import { leads } from "../../people.js";
 import { LiveCampaigns } from "../../store.js";
-import { deviceZone, schoolZone, t } from "../../text.js";
+import { deviceZone, schoolZone, t, zoneOf } from "../../text.js";
 import { campaignFields, campaignForm } from "./forms/campaignform.js";
 import { openHolidays } from "./forms/holidays.js";
 import { whenOf } from "./forms/localtime.js";
@@ -34,7 +34,7 @@ export function openOrganizer(part) {
       counts.set(id, null);
       const data = await run("campaignCounts", { id }).catch(() => null);
       if (data?.campaignStatistics)
-        counts.set(id, { ...data.campaignStatistics, drafts: data.slots.totalCount ?? 0, zone: [...data.zones.nodes, ...data.slots.nodes][0]?.timeZone });
+        counts.set(id, { ...data.campaignStatistics, drafts: data.slots.totalCount ?? 0, first: [...data.zones.nodes, ...data.slots.nodes][0] });
       redraw();
     }
   }
@@ -42,8 +42,8 @@ export function openOrganizer(part) {
   /** @param {any} campaign */
   function entry(campaign) {
     const name = whose(campaign.name);
-    // As on the page of the campaign: the zone of its first course.
-    const zone = counts.get(campaign.id)?.zone ?? schoolZone;
+    // As on the page of the campaign.
+    const zone = zoneOf(counts.get(campaign.id)?.first);
     return h(
       "li",
       { "data-key": campaign.id },

@@ -9,7 +9,7 @@ import { whereOf } from "../../rows.js";
 import { audienceOf, groupsOf } from "../../slotstate.js";
 import { tab } from "../../storage.js";
 import { readerOf } from "../../store.js";
-import { commas, number, schoolZone, shortOf, shortWhenOf, t } from "../../text.js";
+import { commas, number, sentences, shortOf, shortWhenOf, t, zoneOf } from "../../text.js";
 import { conflictsOf, datesNotice, readSlots } from "./course/series.js";
 import { courseFile } from "./coursefile.js";
 import { Actions, why } from "./forms/actions.js";
@@ -24,6 +24,8 @@ import { courseCount, readChecks } from "./readiness.js";
 import { addTyped } from "./forms/resources.js";
 import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
 
+/** How many reasons are shown of those why slots were not published or deleted. */
+const MOST_TEXTS = 3;
 const ICON_OF = { good: "tick", late: "clock", bad: "warning" };
 
 /** The forms of a campaign by the end of their address, and their titles. @type {Record<string, string>} */
@@ -64,7 +66,7 @@ export function openPlan(part) {
   });
   const actions = new Actions();
   const letter = announcer({ campaignId });
-  const zone = () => slots?.[0]?.timeZone ?? schoolZone;
+  const zone = () => zoneOf(slots?.[0]);
 
   load();
 
@@ -133,27 +135,46 @@ export function openPlan(part) {
    * @param {string} key @param {string} name @param {any[]} chosen
    */
   async function each(key, name, chosen) {
-    let isDone = true;
+    /** @type {string[]} */
+    const texts = [];
+    let left = chosen.length;
     made = null;
     for (const slot of chosen) {
-      if (!(await actions.run(key, name, { id: slot.id }))) {
-        const refusal = actions.problems.get(key);
-        actions.problems.set(key, { text: slot.title + t("whose", { name: why(refusal) }) });
-        isDone = false;
-        break;
+      if (await actions.run(key, name, { id: slot.id })) {
+        selected.delete(slot.id);
+        left -= 1;
+        continue;
       }
-      selected.delete(slot.id);
+      const refusal = actions.problems.get(key);
+      texts.push(slot.title + t("whose", { name: why(refusal) }));
+      // The others would have no answer either.
+      if (!refusal.__typename) break;
     }
+    if (left) tell(key, sentences([...texts.slice(0, MOST_TEXTS), chosen.length > 1 && t("plan.left", { count: left, all: chosen.length })]));
     await load();
-    return isDone;
+    return !left;
   }
 
-  const drafts = () => (slots ?? []).filter((slot) => slot.status === "DRAFT");
-  const publishDrafts = () => each("drafts", "publishSlot", drafts());
+  /** @param {string} key of what was clicked @param {string} text */
+  function tell(key, text) {
+    actions.problems.set(key, { text });
+    say(text);
+  }
+
+  /** Publish all drafts, or none while the room of one is taken; returns whether all of them were. @param {string} key */
+  async function publishDrafts(key) {
+    const found = await actions.run(key, "campaignReadiness", { id: campaignId });
+    if (!found) return false;
+    const { resourceConflictCount: count } = found;
+    if (!count) return each(key, "publishSlot", slots?.filter((slot) => slot.status === "DRAFT") ?? []);
+    tell(key, t("plan.nothingPublished", { count }));
+    await load();
+    return false;
+  }
 
   /** Publish the campaign with its drafts. */
   async function publish() {
-    if (await each("publish", "publishSlot", drafts())) await publishOthers();
+    if (await publishDrafts("publish")) await publishOthers();
   }
 
   /** Publish the campaign, whose drafts stay hidden. */
@@ -193,7 +214,7 @@ export function openPlan(part) {
           h("a", { class: "btn second", href: `#/draw/${campaign.id}` }, t("draw.title")),
           campaign.published
             ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor"))
-            : actions.button("publish", "", [t("plan.publish")], publish)),
+            : slots && actions.button("publish", "", [t("plan.publish")], publish)),
       ),
       actions.problem("publish"),
       similarGroups(campaign.similarGroups),
@@ -201,7 +222,12 @@ export function openPlan(part) {
   }
 
   /** What the action of a check does. @type {Record<string, () => any>} */
-  const DOES = { add: () => go(`#/plan/${campaignId}/new`), settings: () => go(`#/plan/${campaignId}/settings`), publishDrafts, publishOthers };
+  const DOES = {
+    add: () => go(`#/plan/${campaignId}/new`),
+    settings: () => go(`#/plan/${campaignId}/settings`),
+    publishDrafts: () => publishDrafts("drafts"),
+    publishOthers,
+  };
 
   /** Show the form of the address, and nothing else. */
   function formPage() {
@@ -288,6 +314,7 @@ export function openPlan(part) {
         redraw();
       }),
       actions.problem("chosen"),
+      actions.asking !== "deleteChosen" && actions.problem("deleteChosen"),
     );
   }
 

@@ -5,7 +5,7 @@ import { codeOf, me, run } from "../../client.js";
 import { h, redraw } from "../../kernel.js";
 import { bones, button, failure, notice, section } from "../../parts.js";
 import { readerOf } from "../../store.js";
-import { LANGUAGES, deviceZone, language, t } from "../../text.js";
+import { LANGUAGES, deviceZone, language, learnZone, t } from "../../text.js";
 import { Form } from "./forms/form.js";
 import { isZone, whenOf } from "./forms/localtime.js";
 import { mailText } from "./mail.js";
@@ -143,7 +143,8 @@ export function openSchool() {
     const ofDevice = { locale: !settings.locale && language, timeZone: settings.timeZone === NO_ZONE && deviceZone !== NO_ZONE && deviceZone };
     proposed = Object.fromEntries(Object.entries(ofDevice).filter(([name, value]) => value && !own[name]));
     form = new Form("school", { ...proposed }, fields, own).keep();
-    Object.assign(site, current); // for the frame of this page
+    Object.assign(site, current); // for the frame of this page, and for the next forms
+    learnZone({ timeZone: deviceZone });
   }
 
   /** Return what was typed or proposed, as the API takes it. */

@@ -95,7 +95,7 @@ export function editTexts({ action, edits }) {
   if (/_(CREATED|DELETED)$/.test(action)) return [];
   const fields = new Set(edits.map((/** @type {any} */ each) => each.field));
   /** @param {any} edit */
-  const isTwice = ({ field }) => (fields.has("meetings") && /^(start|end)Time$/.test(field)) || (fields.has("resources") && field === "resource");
+  const isTwice = ({ field }) => fields.has("meetings") && /^(start|end)Time$/.test(field);
   return edits.filter((/** @type {any} */ each) => !SAID.includes(each.field) && !isTwice(each)).map(editText);
 }
 

@@ -2,7 +2,7 @@
 /** A copy of a campaign for another year: first what it would contain, then the copy. */
 import { h, redraw } from "../../../kernel.js";
 import { icon } from "../../../parts.js";
-import { problemText, schoolZone, t } from "../../../text.js";
+import { problemText, t, zoneOf } from "../../../text.js";
 import { COUNT, Form } from "./form.js";
 import { whenOf } from "./localtime.js";
 
@@ -67,7 +67,7 @@ export function copyPanel(form, campaign, oncancel) {
 /** @param {any} plan */
 function planned(plan) {
   const slots = plan.slots.slice(0, SHOWN_SLOTS);
-  const zone = slots[0]?.timeZone ?? schoolZone;
+  const zone = zoneOf(slots[0]);
   const line = (/** @type {any} */ slot) => h("li", null, `${slot.title} · ${whenOf(slot.startTime, slot.timeZone)}`);
   return [
     h("p", null, t("copy.plan", { count: plan.slotCount, opens: whenOf(plan.opensAt, zone), closes: whenOf(plan.closesAt, zone) })),

@@ -46,7 +46,7 @@ const SLOT_FIELDS = [
 ];
 
 /** What is of one course alone, so that the next one does not begin with it. */
-const OWN = ["title", "description", "location", "meetingUrl", "teachers", "resources", "choiceGroup", "onlyForGroups", "number"];
+const OWN = ["title", "description", "location", "meetingUrl", "teachers", "resources", "choiceGroup", "onlyForGroups", "number", "timeZone"];
 
 /**
  * Return the form of a slot, or of a new one, which begins with the values of the one before: courses of a term differ in little.
