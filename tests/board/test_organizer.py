@@ -35,6 +35,8 @@ SLOTS = """query($id: ID!, $status: SlotStatus! = PUBLISHED) {
   }
 }"""
 PLACE_OF_SLOT = "query($id: ID!) { slot(id: $id) { startTime location capacity } }"
+CREATE_ROOM = """mutation($name: String!) { createResource(input: {name: $name, kind: ROOM}) {
+  ... on Resource { id } } }"""
 SET_GROUPS = "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }"
 COURSE_FIELDS: dict[str, str | bool] = {
     "title": "Chess club",
@@ -685,8 +687,15 @@ async def test_a_course_has_a_class_limit_and_a_deadline_in_days(board: Board) -
     found = await board.organizer.execute(facts, id=course.slot_id)
     limits = [{"group": "*", "limit": 5}]
     assert found == {"cancelCutoffMinutes": 4320, "groupLimits": limits}
+    names = [f"{each} {ObjectId()}" for each in ("Art", "Gym")]
+    ids = [(await board.organizer.execute(CREATE_ROOM, name=each))["id"] for each in names]
+    for rooms in (ids[:1], ids, ids[1:]):
+        await board.organizer.update_slot(course.slot_id, resourceIds=rooms)
     await page.locator("[data-key=history]").get_by_role("button", name="Show").click()
     await expect(page.locator(".log")).to_contain_text("0 minutes → 3 days")
+    both = ", ".join(names)
+    for edit in (f"{names[0]} → {both}", f"{both} → {names[1]}"):
+        await expect(page.locator(".log")).to_contain_text(f"Rooms and devices: {edit}")
     await page.goto(f"/board#/plan/{course.campaign_id}")
     await shown(page, "at most 5 from each class or group").wait_for()
 
