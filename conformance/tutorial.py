@@ -76,6 +76,7 @@ def problem_of(
         return f"{example.name} did not end within {EXAMPLE_TIMEOUT_S:g} s"
     expected = re.compile(".*?".join(EXPECTED_OUTPUT[example.name]), re.DOTALL)
     if process.returncode == 0 and expected.search(process.stdout):
-        return None
+        # Otherwise, the prompt of the shell would stand behind the response.
+        return None if process.stdout.endswith("\n") else f"{example.name} ends within a line"
     output = " | ".join((process.stdout + process.stderr).strip().splitlines()[-8:])
     return f"{example.name} ended with {process.returncode}: {output}"

@@ -37,7 +37,7 @@ BOOK_SLOT = """mutation {
     ... on Refusal { message }
   }
 }"""
-CURL = """curl -s %s/graphql -H 'Content-Type: application/json' \\
+CURL = """curl -s -w '\\n' %s/graphql -H 'Content-Type: application/json' \\
   -d '{"query": "%s"}'"""
 CALENDAR = '<li><a href="/calendars/published.ics">Calendar</a> of all published slots</li>\n'
 

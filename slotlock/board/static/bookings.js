@@ -237,10 +237,15 @@ export function leaveQueue(at) {
 /** Return why something did not work, as a sentence. @param {any} result @returns {string} */
 export function reason(result) {
   const { code, message, fields, limit, refusals, claims } = result;
-  if (refusals && claims?.length) return sentences([
-    t("whom.none"),
-    ...refusals.map((/** @type {any} */ each) => theirReason(claims[each.claim] ?? claims[0], each.refusal, claims)),
-  ]);
+  if (refusals && claims?.length) {
+    const count = claims.length - refusals.length; // so many would have got a place
+    const [{ slotId }] = claims;
+    const isFew = count > 0 && claims.every((/** @type {any} */ each) => each.slotId === slotId)
+      && refusals.every((/** @type {any} */ each) => each.refusal.code === "SLOT_FULL");
+    return sentences([t("whom.none"), ...isFew ? [t("whom.tooMany", { count, chosen: claims.length })] : refusals.map(
+      (/** @type {any} */ each) => theirReason(claims[each.claim] ?? claims[0], each.refusal, claims),
+    )]);
+  }
   if (claims?.length === 1) return theirReason(claims[0], { ...result, claims: null }, claims);
   if (fields?.length) return problemTexts(fields);
   const until = result.until && shortMomentOf(result.until, schoolZone);

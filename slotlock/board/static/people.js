@@ -55,11 +55,11 @@ let askedAt = 0;
 export const shows = { load: () => {}, read: async () => null, slot: () => "slot" };
 
 /**
- * The slot in whose row somebody chooses for whom to book, the places for which it is chosen otherwise than at first, so that each
- * slot begins anew, and the slots of a choice of several.
- * @type {{openAt: string, toggled: Set<string>, several: Set<string> | null}}
+ * The slot in whose row somebody chooses for whom to book, whether places are ticked once somebody touched the ticks of their slot, so
+ * that each slot begins anew, and the slots of a choice of several.
+ * @type {{openAt: string, ticked: Map<string, boolean>, several: Set<string> | null}}
  */
-export const whom = { openAt: "", toggled: new Set(), several: null };
+export const whom = { openAt: "", ticked: new Map(), several: null };
 
 /** Return the children of this person, and who is in a team with them. */
 export function others() {

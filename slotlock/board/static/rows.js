@@ -46,7 +46,7 @@ export function slotRow(slot, context) {
 /** Return what is known of others and their places. @param {any} slot */
 function signatureBelow({ id }) {
   const theirs = others().map((each) => [each, deciding.get(placeOf(id, each.id)), refused.get(placeOf(id, each.id))]);
-  return [theirs, placesFor(id), whom.openAt === id && [...whom.toggled], Boolean(shows.below)];
+  return [theirs, placesFor(id), whom.openAt === id && [...whom.ticked], Boolean(shows.below)];
 }
 
 /** @param {any} slot @param {import("./slotstate.js").Shown} shown @param {boolean} [isOfAnyDay] whether no heading says the day */

@@ -7,8 +7,10 @@ import { h, redraw } from "./kernel.js";
 import { say } from "./page.js";
 import { allPlaces, children, invitations, notePlaces, others, placeIn, placeKey, placesFor, readPeople, shows, whom } from "./people.js";
 import { askOnce, button, checkbox, hidden, icon, notice, section, whose } from "./parts.js";
+import { freePlaces } from "./slotstate.js";
 import { ordinal, sentences, shortMomentOf, t } from "./text.js";
 
+/** @typedef {import("./people.js").Person} Person */
 /** In a larger team, nobody but oneself is chosen at first; parents choose all children, and nobody else. */
 const BOTH = 2;
 /** So long it is shown what came of an invitation. */
@@ -26,10 +28,16 @@ const isChild = (id) => children().some((each) => each.id === id);
 /** Return who is in a team with this person. */
 export const teammates = () => others().filter(({ id }) => !isChild(id));
 
-/** @param {string} at a slot @param {string} id of a person */
-function isChosen(at, id) {
-  const isFirst = children().length ? isChild(id) : id === me?.id || everybody().length <= BOTH;
-  return whom.toggled.has(placeOf(at, id)) !== isFirst;
+/** Whether a person is ticked at first. @param {Person} person */
+const isFirst = ({ id }) => (children().length ? isChild(id) : id === me?.id || everybody().length <= BOTH);
+
+/**
+ * Return who is ticked: nobody, if the places are too few for all who would be at first, so that nobody is preferred.
+ * @param {string} at a slot @param {Person[]} people @param {number} [free] places
+ */
+function chosenOf(at, people, free = Infinity) {
+  const isEnough = people.filter(isFirst).length <= free;
+  return people.filter((each) => whom.ticked.get(placeOf(at, each.id)) ?? (isEnough && isFirst(each)));
 }
 
 /**
@@ -90,22 +98,24 @@ async function giveBack(slotId, { id, person }) {
 
 /**
  * Return a box for each of these people, and for those who have a place or cannot have one.
- * @param {string} slot for which they are chosen @param {Array<import("./people.js").Person>} people @param {any[]} [fixed]
+ * @param {string} slot for which they are chosen @param {Person[]} people @param {Person[]} chosen @param {any[]} [more]
  */
-function whomFields(slot, people, fixed) {
-  /** @param {string} id @param {string} text */
-  const box = (id, text, at = placeOf(slot, id)) => checkbox(
-    "check",
-    text,
-    { "data-key": id, checked: isChosen(slot, id) },
-    () => void (whom.toggled.delete(at) || whom.toggled.add(at)),
-  );
+function whomFields(slot, people, chosen, more) {
+  const set = (/** @type {Person} */ person) => (/** @type {boolean} */ isTicked) => {
+    // Later, no place that is taken or given back changes the ticks.
+    for (const each of people) whom.ticked.set(placeOf(slot, each.id), each === person ? isTicked : chosen.includes(each));
+  };
   return h(
     "fieldset",
     { "data-key": "whom" },
     h("legend", null, h("strong", null, t("whom.forWhom"))),
-    people.map(({ id, name }) => box(id, id === me?.id ? t("whom.me") : name)),
-    fixed,
+    people.map((each) => checkbox(
+      "check",
+      each.id === me?.id ? t("whom.me") : each.name,
+      { "data-key": each.id, checked: chosen.includes(each) },
+      set(each),
+    )),
+    more,
   );
 }
 
@@ -129,7 +139,8 @@ const FOR_ME = { book: "whom.bookMe", queue: "action.queue", join: "action.join"
  * @param {any[]} [fixed] boxes of those who cannot be chosen @param {(chosen: any[]) => any} [act] what is done for the chosen ones
  */
 export function choiceAmong(slot, free, kind, fixed, act) {
-  const chosen = free.filter(({ id }) => isChosen(slot.id, id));
+  const places = kind === "book" ? freePlaces(slot) : Infinity;
+  const chosen = chosenOf(slot.id, free, places);
   const count = chosen.length;
   const isOnlyMe = count === 1 && chosen[0].id === me?.id;
   const send = () => {
@@ -143,8 +154,9 @@ export function choiceAmong(slot, free, kind, fixed, act) {
     : count === 1 ? t(`whom.${kind}One`, chosen[0])
     : t(count === BOTH ? `whom.${kind}Both` : `whom.${kind}All`, { count });
   return [
-    whomFields(slot.id, free, fixed),
-    h("div", null, button("", [label, whose(slot.title)], send, { disabled: count === 0 })),
+    whomFields(slot.id, free, chosen, fixed),
+    free.length > places && h("p", null, t("whom.few", { count: places })),
+    h("div", null, button("", [label, whose(slot.title)], send, { disabled: !count || count > places })),
   ];
 }
 
@@ -155,7 +167,7 @@ const MOST_IDS = 100;
 /** Book or reserve what is chosen in a list, and say what came of it, also after a reload. @param {any[]} slots of the list */
 function bar(slots) {
   const chosen = slots.filter(({ id }) => whom.several?.has(id));
-  const people = everybody().filter(({ id }) => isChosen(SEVERAL, id));
+  const people = chosenOf(SEVERAL, everybody());
   const claims = chosen.flatMap((slot) => people
     .filter((person) => shows.fits?.(slot, person) ?? true)
     .map((person) => ({ slotId: slot.id, title: slot.title, person })));
@@ -186,7 +198,7 @@ function bar(slots) {
       { class: "notice several" },
       h("h2", { id: "several" }, whom.several ? t("several.chosen", { count: chosen.length }) : t("action.deciding")),
       failed && h("p", { class: "error" }, icon("warning"), h("span", null, reason(failed))),
-      whom.several && others().length > 0 && whomFields(SEVERAL, everybody()),
+      whom.several && others().length > 0 && whomFields(SEVERAL, everybody(), people),
       whom.several && h(
         "div",
         { class: "row" },

@@ -121,19 +121,67 @@ async def test_siblings_are_booked_in_three_taps_and_stay_so_after_a_reload(
     assert await family.places(course.slot_id) == {"Mia": booked, "Ben": booked}
 
 
-async def test_with_one_place_left_nobody_is_booked_and_the_child_is_named(family: Family) -> None:
+async def test_with_one_place_left_no_child_is_ticked_until_the_parent_chooses(
+    family: Family,
+) -> None:
     course = await family.course(capacity=1)
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for …: Chess").click()
-    await page.get_by_role("button", name=BOTH).click()
-    said = re.compile("Nothing was booked. (Mia|Ben): no place left.")
-    await course.row(page).get_by_text(said).wait_for()
-    assert await family.places(course.slot_id) == {}
-    await page.get_by_role("button", name="Book for …: Chess").click()
-    await page.get_by_label("Ben").uncheck()
+    row = course.row(page)
+    await row.get_by_text("Only 1 place is free: choose one.").wait_for()
+    await expect(row.get_by_role("checkbox", checked=True)).to_have_count(0)
+    await expect(row.get_by_role("button", name="Book for …: Chess").last).to_be_disabled()
+    for child in ("Mia", "Ben"):
+        await row.get_by_label(child).check()
+    await expect(page.get_by_role("button", name=BOTH)).to_be_disabled()
+    assert await fits_the_phone(page)
+    await row.get_by_label("Ben").uncheck()
     await page.get_by_role("button", name="Book for Mia: Chess").click()
     await expect(course.row(page)).to_contain_text("Mia: booked")
     assert await family.places(course.slot_id) == {"Mia": "CONFIRMED GUARDIAN"}
+
+
+async def test_places_that_are_taken_change_an_open_choice_but_no_tick_of_the_parent(
+    family: Family,
+) -> None:
+    course = await family.course(capacity=2)
+    organizer, jonas = family.board.organizer, await family.board.student("Jonas")
+    for_jonas = {"userId": await jonas.fetch_user_id()}
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    row, both = course.row(page), page.get_by_role("button", name=BOTH)
+    await expect(both).to_be_enabled()
+    booked = await organizer.book_slot(course.slot_id, **for_jonas)
+    await row.get_by_text("Only 1 place is free: choose one.").wait_for()
+    await expect(row.get_by_role("checkbox", checked=True)).to_have_count(0)
+    await row.get_by_label("Ben").check()
+    await organizer.cancel_booking(booked["booking"]["id"])
+    await expect(row.get_by_text("Only 1 place is free")).to_have_count(0)
+    await expect(row.get_by_role("checkbox", checked=True)).to_have_count(1)
+    await row.get_by_label("Mia").check()
+    await organizer.book_slot(course.slot_id, **for_jonas)
+    await expect(both).to_be_disabled()
+    await expect(row.get_by_role("checkbox", checked=True)).to_have_count(2)
+
+
+async def test_a_place_that_is_taken_in_the_last_moment_leaves_nobody_booked_and_says_how_many(
+    family: Family,
+) -> None:
+    course, jonas = await family.course(capacity=2), await family.board.student("Jonas")
+    jonas_id = await jonas.fetch_user_id()
+    page = await family.open(course.address)
+
+    async def be_later(route: Route) -> None:
+        if asks_for(route.request, "bookSlots"):
+            await family.board.organizer.book_slot(course.slot_id, userId=jonas_id)
+        await route.fallback()
+
+    await page.route("**/graphql", be_later)
+    await page.get_by_role("button", name="Book for …: Chess").click()
+    await page.get_by_role("button", name=BOTH).click()
+    said = "Nothing was booked. 1 place is free, you chose 2."
+    await course.row(page).get_by_text(said).wait_for()
+    assert await family.places(course.slot_id) == {}
 
 
 async def test_the_only_child_who_can_be_booked_is_booked_at_once_and_has_a_code(
@@ -187,7 +235,9 @@ async def test_a_parent_who_could_come_too_sees_why_the_child_cannot(board: Boar
 async def test_who_is_unticked_in_a_row_is_still_ticked_in_others(family: Family) -> None:
     course = await family.course()
     times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
-    await family.board.organizer.add_slot(campaignId=course.campaign_id, title="Go", **times)
+    await family.board.organizer.add_slot(
+        campaignId=course.campaign_id, title="Go", capacity=12, **times
+    )
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for …: Chess").click()
     await page.get_by_label("Ben").uncheck()

@@ -81,13 +81,13 @@ async def test_one_tap_books_for_both_friends(board: Board, friends: Friends) ->
     assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-async def test_with_one_place_left_nobody_of_both_gets_it(board: Board, friends: Friends) -> None:
+async def test_with_one_place_left_both_are_asked_who_gets_it(
+    board: Board, friends: Friends
+) -> None:
     course = await board.course(capacity=1)
     page = await open_course(board, friends.ada, course)
-    await page.get_by_role("button", name=BOTH).click()
-    await page.get_by_text("Nothing was booked. Ben: no place left.").first.wait_for()
-    assert await names_with_a_place(board, course) == []
-    await page.get_by_label("Ben").uncheck()
+    await page.get_by_text("Only 1 place is free: choose one.").wait_for()
+    await page.get_by_label("Me", exact=True).check()
     await page.get_by_role("button", name="Book for me: Chess").click()
     await page.get_by_role("heading", name="Yours", exact=True).wait_for()
     assert await names_with_a_place(board, course) == ["Ada"]

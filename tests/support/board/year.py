@@ -47,12 +47,13 @@ def form(page: Page, name: str) -> Locator:
 
 
 async def expect_done(page: Page, *names: str) -> None:
-    """Wait until exactly these of the first steps are ticked."""
-    ticked = page.locator("[data-key=steps] li").filter(has_text="Done")
-    await expect(page.locator("[data-key=steps] li")).to_have_count(7)
-    await expect(ticked).to_have_count(len(names))
-    for name in names:
-        await expect(ticked.locator(f"xpath=self::*[@data-key='{name}']")).to_have_count(1)
+    """Wait until the first steps begin with these, and exactly these are ticked."""
+    steps = page.locator("[data-key=steps] li")
+    await expect(steps).to_have_count(7)
+    await expect(steps.filter(has_text="Done")).to_have_count(len(names))
+    for number, name in enumerate(names):
+        await expect(steps.nth(number)).to_have_attribute("data-key", name)
+        await expect(steps.nth(number)).to_contain_text("Done")
 
 
 @step("Sign in")
@@ -64,35 +65,6 @@ async def sign_in(school: School) -> None:
     await school.page.locator("main form button").last.click()
     await shown(school.page, "There is no booking period yet.").wait_for()
     await expect_done(school.page)
-
-
-@step("Enter the rooms")
-async def enter_rooms(school: School) -> None:
-    await school.click("Rooms and devices")
-    await school.page.get_by_role("heading", name="Rooms and devices").wait_for()
-    await school.fill("Names", "\n".join(ROOMS))
-    await school.click("Check first")
-    await shown(school.page, "New: 8. Already there: 0.").wait_for()
-    await school.click("Add them")
-    await school.page.get_by_role("listitem").filter(has_text="Music room").wait_for()
-    await school.click("Organize")
-    await expect_done(school.page, "rooms")
-
-
-@step("Enter the holidays")
-async def enter_holidays(school: School) -> None:
-    await school.click("Organize")
-    await school.click("Holidays")
-    await school.fill("Name", "School year 2030/31")
-    holidays = (("2031-04-07", "2031-04-18", "Easter"), ("2031-06-09", "", "Whit Monday"))
-    for number, (first, last, name) in enumerate(holidays, 1):
-        await school.click("Add holidays")
-        await expect(school.page.locator(".rows > .row")).to_have_count(number)
-        await school.fill("First day", first)
-        await school.fill("Last day", last)
-        await school.fill("Name", name)
-    await school.click("Save")
-    await shown(school.page, "Whit Monday: Monday").wait_for()
 
 
 @step("Bring the pupils in")
@@ -107,22 +79,34 @@ async def import_pupils(school: School) -> None:
     await shown(school.page, "pupils.csv is imported.").first.wait_for()
 
 
-@step("Invite the pupils")
-async def invite_pupils(school: School) -> None:
-    await school.click("Invitations")
-    await school.click("Create the links")
-    await school.page.get_by_role("heading", name="300 links").wait_for()
-    await school.picture("invitations")
-    async with school.page.expect_download() as letters:
-        await school.click("Print letters (PDF)")
-    assert len(PdfReader(await (await letters.value).path()).pages) == len(CLASSES) * 7
-    async with school.page.expect_download() as saved:
-        await school.click("Save as CSV")
-    text = (await (await saved.value).path()).read_text(encoding="utf-8-sig")
-    rows = list(csv.DictReader(StringIO(text), delimiter=";"))
-    school.links = [row["link"] for row in rows]
-    school.late_pupil = rows[-1]["name"]
-    assert len(school.links) == len(CLASSES) * CLASS_SIZE
+@step("Enter the rooms")
+async def enter_rooms(school: School) -> None:
+    await school.click("Organize")
+    await expect_done(school.page, "people")
+    await school.click("Rooms and devices")
+    await school.page.get_by_role("heading", name="Rooms and devices").wait_for()
+    await school.fill("Names", "\n".join(ROOMS))
+    await school.click("Check first")
+    await shown(school.page, "New: 8. Already there: 0.").wait_for()
+    await school.click("Add them")
+    await school.page.get_by_role("listitem").filter(has_text="Music room").wait_for()
+
+
+@step("Enter the holidays")
+async def enter_holidays(school: School) -> None:
+    await school.click("Organize")
+    await expect_done(school.page, "people", "rooms")
+    await school.click("Holidays")
+    await school.fill("Name", "School year 2030/31")
+    holidays = (("2031-04-07", "2031-04-18", "Easter"), ("2031-06-09", "", "Whit Monday"))
+    for number, (first, last, name) in enumerate(holidays, 1):
+        await school.click("Add holidays")
+        await expect(school.page.locator(".rows > .row")).to_have_count(number)
+        await school.fill("First day", first)
+        await school.fill("Last day", last)
+        await school.fill("Name", name)
+    await school.click("Save")
+    await shown(school.page, "Whit Monday: Monday").wait_for()
 
 
 @step("Create a booking period")
@@ -168,6 +152,27 @@ async def add_courses(school: School) -> None:
         await school.page.get_by_role("link", name=title, exact=True).wait_for()
 
 
+@step("Invite the pupils")
+async def invite_pupils(school: School) -> None:
+    await school.click("Organize")
+    await expect_done(school.page, "people", "rooms", "holidays", "campaign", "courses")
+    await school.click("People")
+    await school.click("Invitations")
+    await school.click("Create the links")
+    await school.page.get_by_role("heading", name="300 links").wait_for()
+    await school.picture("invitations")
+    async with school.page.expect_download() as letters:
+        await school.click("Print letters (PDF)")
+    assert len(PdfReader(await (await letters.value).path()).pages) == len(CLASSES) * 7
+    async with school.page.expect_download() as saved:
+        await school.click("Save as CSV")
+    text = (await (await saved.value).path()).read_text(encoding="utf-8-sig")
+    rows = list(csv.DictReader(StringIO(text), delimiter=";"))
+    school.links = [row["link"] for row in rows]
+    school.late_pupil = rows[-1]["name"]
+    assert len(school.links) == len(CLASSES) * CLASS_SIZE
+
+
 @step("Teachers see their lists")
 async def give_teachers_their_lists(school: School) -> None:
     await school.click("Organize")
@@ -183,6 +188,8 @@ async def give_teachers_their_lists(school: School) -> None:
     await school.click("Create the links")
     await school.page.get_by_role("heading", name="1 link").wait_for()
     await school.click("Organize")
+    done = ("people", "rooms", "holidays", "campaign", "courses", "invitations")
+    await expect_done(school.page, *done)
     await school.click("Rooms and devices")
     await shown(school.page, "led by Anna Vogel").wait_for()
     await school.click("Organize")
