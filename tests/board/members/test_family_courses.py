@@ -83,6 +83,7 @@ async def test_a_child_swaps_for_the_course_that_its_sibling_has(board: Board) -
     mia = page.get_by_role("region", name="Mia")
     await mia.get_by_text("Mia: has another course at this time.").wait_for()
     await mia.get_by_role("button", name="Swap").click()
+    await mia.get_by_text("Swap Go for Chess?").wait_for()
     await mia.get_by_role("button", name="Swap").click()
     await page.get_by_role("heading", name="Mia: booked").wait_for()
     assert await family.places(course.slot_id) == {"Mia": BOOKED, "Ben": BOOKED}
@@ -106,8 +107,9 @@ async def test_a_place_of_a_child_is_swapped_from_its_own_page(board: Board) -> 
     await expect(page.get_by_role("heading", name="Swap for")).to_have_count(1)  # none for Ben
     await expect(mia.get_by_role("listitem")).to_have_count(1)  # Yoga is full
     assert await fits_the_phone(page)
-    for _ in range(2):
-        await mia.get_by_role("button", name="Swap: Chess for Go").click()
+    await mia.get_by_role("button", name="Swap: Chess for Go").click()
+    await mia.get_by_text("Swap Chess for Go?").wait_for()  # "Keep" comes to the place of "Swap"
+    await mia.get_by_role("button", name="Swap: Chess for Go").click()
     await page.get_by_role("heading", name="Go", exact=True).wait_for()
     await page.get_by_role("region", name="Mia: booked").wait_for()
     assert await family.places(course.slot_id) == {"Ben": BOOKED}
