@@ -299,23 +299,13 @@ USER_ACTIONS: dict[Action, float] = {
     wait: 12,
     read: 16,
 }
-GUARDIAN_ACTIONS: dict[Action, float] = {
+BOOKING_ACTIONS: dict[Action, float] = {
     book: 16,
     book_all: 12,
     hold: 8,
     request: 10,
     change: 24,
     move: 9,
-    wait: 4,
-    lose_child: 4,
 }
-MEMBER_ACTIONS: dict[Action, float] = {
-    book: 16,
-    book_all: 12,
-    hold: 8,
-    request: 10,
-    change: 24,
-    move: 9,
-    wait: 12,
-    rejoin: 1,
-}
+GUARDIAN_ACTIONS = {**BOOKING_ACTIONS, wait: 4, lose_child: 4}
+MEMBER_ACTIONS = {**BOOKING_ACTIONS, wait: 12, rejoin: 1}
