@@ -46,6 +46,8 @@ CONTROL_PLANS = (
     Control("mail-checkpoint", "alone", ("all processes killed",)),
     # All processes send, and find the same mails.
     Control("mail-lease", "alone", ("mail leaves: primary", "answers 4xx")),
+    # During a fault of MongoDB, an app may read who was a guardian before.
+    Control("guardian", "alone", ("Redis killed",)),
     Control("clock", "alone", ("clock skewed by 60 s", "clock stepped")),
 )
 

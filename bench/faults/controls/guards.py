@@ -1,7 +1,8 @@
 """Removes guards of the app from outside; the app itself contains no code for it."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from pymongo import DeleteOne, UpdateOne
 
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxEntry, OutboxState
+from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.infrastructure.mongo.client import Document, LeasingClient
 from slotlock.infrastructure.mongo.clock import MongoClock
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
@@ -17,6 +19,8 @@ from slotlock.infrastructure.mongo.outbox.slot_changes_reader import Checkpoint,
 from slotlock.infrastructure.mongo.slots import slot_document_updates, write_set
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet
 from slotlock.infrastructure.redis.locks import locks, waiters
+from slotlock.services.admission import queued_batch
+from slotlock.services.booking import permissions
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.notifications.outbox_sender import OutboxSender
@@ -124,6 +128,22 @@ def send_without_lease() -> None:
     OutboxRepository.lease = _lease_all  # type: ignore[method-assign]
 
 
+_DEPENDENTS = set[tuple[UserId, UserId]]()
+
+
+def _with_former_dependents(caller: Caller, users: Iterable[User]) -> Caller:
+    found = {each.id: each.guardians for each in users}
+    _DEPENDENTS.update((by, child) for child, guardians in found.items() for by in guardians)
+    acts_for = frozenset(each for each in found if (caller.user_id, each) in _DEPENDENTS)
+    return replace(caller, acts_for=acts_for) if acts_for else caller
+
+
+def let_former_guardians_act() -> None:
+    """Let everybody act for a user whose guardian they were in a request before."""
+    permissions.with_known_dependents = _with_former_dependents
+    queued_batch.with_known_dependents = _with_former_dependents  # type: ignore[attr-defined]
+
+
 CONTROLS: dict[str, Callable[[], None]] = {
     "version-guard": remove_version_guard,
     "fence": let_fences_fall,
@@ -135,4 +155,5 @@ CONTROLS: dict[str, Callable[[], None]] = {
     "mail-record": record_before_sending,
     "mail-checkpoint": forget_checkpoint,
     "mail-lease": send_without_lease,
+    "guardian": let_former_guardians_act,
 }

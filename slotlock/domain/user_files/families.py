@@ -72,7 +72,7 @@ def find_children(
         child = next(filter(None, map(children.get, keys)), None)
         if child and not row.has_login_name:
             row = replace(row, login_name=child.login_name)  # noqa: PLW2901
-        elif child and child.has_made_login_name and row.login_name not in users:
+        elif child and child.has_made_login_name:
             code = ImportProblem.CHILD_WITHOUT_LOGIN_NAME
             problems.add(row.line, NAME, CHILD_WITHOUT_LOGIN_NAME, code)
         first_line = first_lines.setdefault(row.login_name, row.line)

@@ -23,15 +23,15 @@ def validate_guardians(role: Role, guardian_ids: Sequence[UserId]) -> Problem | 
     return None
 
 
-def namesake_refusal(new: User, users: Iterable[User]) -> InvalidInput | None:
-    """Return why a new user with guardians may be one of these users; None if it is another.
+def namesake_refusal(user: User, users: Iterable[User]) -> InvalidInput | None:
+    """Return why a user with guardians may be one of these users; None if it is another.
 
     As in a file of users, the name is not enough if both have a login name.
     """
     for each in users:
-        is_sibling = not {*each.guardians}.isdisjoint(new.guardians)
-        is_unsure = new.has_made_login_name or each.has_made_login_name
-        if is_sibling and is_unsure and fold(each.name) == fold(new.name):
+        is_sibling = each.id != user.id and not {*each.guardians}.isdisjoint(user.guardians)
+        is_unsure = user.has_made_login_name or each.has_made_login_name
+        if is_sibling and is_unsure and fold(each.name) == fold(user.name):
             problem = ProblemCode.DEPENDENT_EXISTS.problem(name=each.name)
             return InvalidInput((FieldProblem("name", problem),))
     return None

@@ -201,7 +201,8 @@ class UserFilter:
 
     `group` is one group or several, as `5a, 5b`. With `group_patterns`, they have a group with one
     of these names, or beginnings such as `5*`, and the words of the text occur in the name: leaders
-    book such users, and see no addresses.
+    book such users, and see no addresses. With `eligible_groups`, they may book in a campaign that
+    has these sets.
     """
 
     text: str | None = None
@@ -210,6 +211,7 @@ class UserFilter:
     without_password: bool | None = None
     self_registered: bool | None = None
     group_patterns: tuple[str, ...] = ()
+    eligible_groups: tuple[tuple[str, ...], ...] | None = None
 
 
 @value_object

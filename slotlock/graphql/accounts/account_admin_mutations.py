@@ -199,7 +199,8 @@ class AccountAdminMutations:
         "user. A new address ends the user's invitation and reset tokens. Organizers change "
         "members and themselves, admins change everyone. `AdminRequired` if an organizer gives "
         "another address or user name to an account that `hasPassword` or `signsInAtProvider`. "
-        "Admins change their own address with `changeEmail`, if the server sends mails."
+        "Admins change their own address with `changeEmail`, if the server sends mails. "
+        "`DEPENDENT_EXISTS` as for `createUser`."
     )
     async def update_user(self, info: Info, input: UpdateUserArgument) -> object:
         organizer = info.context.require_organizer()

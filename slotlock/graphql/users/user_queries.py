@@ -1,5 +1,6 @@
 """Users as clients see them, and the queries that read one's own account and find users."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -327,8 +328,14 @@ class UserFilter:
         description="Only users who are or are not `selfRegistered`.",
     )
 
+    campaign_id: strawberry.ID | None = field(
+        default=None,
+        description="Only users who may book in this campaign; with `withoutPassword`, `true` also "
+        "finds their guardians.",
+    )
+
     def to_domain(self) -> user.UserFilter:
-        """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
+        """Convert the filter to the domain's, but the campaign. Errors: BAD_USER_INPUT."""
         text = strip_blanks(self.text or "")
         groups = strip_blanks(self.group or "")
         group = parse_group_list(groups) if groups else None
@@ -389,10 +396,17 @@ class UserQueries:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> UserConnection:
-        organizer = info.context.require_organizer()
+        organizer, sent = info.context.require_organizer(), filter or UserFilter()
+        wanted = sent.to_domain()
+        if sent.campaign_id is not None:
+            campaign_id = ids.parse_campaign_id(sent.campaign_id)
+            campaign = campaign_id and await info.context.loaders.campaigns.load(campaign_id)
+            if not campaign:
+                raise bad_input("campaignId", "There is no such campaign.")
+            wanted = replace(wanted, eligible_groups=campaign.terms.eligible_groups)
         page = await groups_and_bans.list_users(
             info.context.auth,
-            (filter or UserFilter()).to_domain(),
+            wanted,
             *page_start(USERS, first, after),
         )
         return UserConnection.of_page(

@@ -1,7 +1,7 @@
 """Conditions, aggregation expressions and pages that several queries use."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -93,9 +93,14 @@ def unexpired_deadlines(now: datetime) -> Document:
 
 def eligible_to_book(terms: CampaignTerms) -> Document:
     """Return the query for the users who may book in a campaign."""
+    return in_group_sets(terms.eligible_groups)
+
+
+def in_group_sets(group_sets: Sequence[Sequence[str]]) -> Document:
+    """Return the query for users with a group of each set; for all members if there is none."""
     query: Document = {"banned": None}
-    if terms.eligible_groups:
-        query["$and"] = [{"groups": {"$in": list(groups)}} for groups in terms.eligible_groups]
+    if group_sets:
+        query["$and"] = [{"groups": {"$in": list(groups)}} for groups in group_sets]
     else:
         query["role"] = Role.MEMBER.value
     return query

@@ -55,7 +55,8 @@ async def find_recipients(
                 dependents[guardian_id].append(user.id)
     for batch in chunked(sorted(dependents.keys() - recipients.keys()), BATCH_SIZE):
         for user in (await services.users.find_many(batch)).values():
-            recipients |= {user.id: dependents[user.id]} if _gets_announcements(user) else {}
+            gets_it = _gets_announcements(user) and not user.banned
+            recipients |= {user.id: dependents[user.id]} if gets_it else {}
     return recipients
 
 

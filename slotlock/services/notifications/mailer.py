@@ -126,7 +126,7 @@ class Mailer:
             return await self._deliver_team_invitation(entries[0])
         dependents = await find_dependents(self._services, entries)
         if not (left := without_former(entries, dependents)):
-            return Delivery(OutboxState.SUPPRESSED, "the user is no longer a guardian")
+            return Delivery(OutboxState.SUPPRESSED, "the user is no longer a guardian, or banned")
         return await self._deliver(left, dependents)
 
     async def _deliver_team_invitation(self, entry: OutboxEntry) -> Delivery:

@@ -26,10 +26,17 @@ async def to_recipients(services: Services, entries: Sequence[OutboxEntry]) -> l
 async def find_dependents(
     services: Services, entries: Sequence[OutboxEntry]
 ) -> Mapping[UserId, User]:
-    """Return the users about whom a guardian gets these entries, without former dependents."""
-    ids = {user_id for entry in entries for user_id in entry.dependents}
-    found = await services.users.find_many(ids) if ids else {}
-    guardian_id = entries[0].user_id
+    """Return the users about whom a guardian gets these entries, without former dependents.
+
+    A banned guardian gets none: who bans a parent expects that no news of the child go there.
+    """
+    ids, guardian_id = {id_ for entry in entries for id_ in entry.dependents}, entries[0].user_id
+    if not ids or guardian_id is None:
+        return {}
+    found = await services.users.find_many({*ids, guardian_id})
+    guardian = found.get(guardian_id)
+    if guardian is None or guardian.banned:
+        return {}
     return {
         user.id: user
         for user in found.values()

@@ -1,4 +1,4 @@
-"""Imports of children concurrent with what organizers do to their guardians: every rule holds."""
+"""Imports of children and leaders concurrent with what organizers do to users: each rule holds."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,10 +8,12 @@ import pytest
 from slotlock.auth.admin import account_admin, groups_and_bans
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.container import Auth
+from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.user_files.plan import ImportOutcome, ImportResult
 from slotlock.domain.users.dependents import MAX_DEPENDENTS
 from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.imports import UserImportWriter
 from slotlock.services.container import utc_now
 from tests.support.clients.user_files import users_by_local_part
@@ -49,6 +51,10 @@ def act_during_import(monkeypatch: pytest.MonkeyPatch, act: Act, *, is_within: b
             await bump(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(UserImportWriter, "_bump_version", bump_and_act)
+
+
+async def check_nothing(*_: object) -> None:
+    """Find no conflict."""
 
 
 async def four_users(auth: Auth, domain: str) -> Users:
@@ -116,14 +122,36 @@ async def test_what_a_guardian_gets_during_an_import_is_a_problem_of_the_line(
 async def test_control_without_the_check_an_import_breaks_the_rules_of_guardians(
     auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch, race: str
 ) -> None:
-    async def check_nothing(*_: object) -> None:
-        pass
-
     monkeypatch.setattr(UserImportWriter, "_check_guardians", check_nothing)
     outcome = await import_during(auth, other_process, domain, monkeypatch, race)
     assert isinstance(outcome, ImportResult), outcome
     users = await users_by_local_part(auth, domain)
     assert users["ben"].guardians == (users["pam"].id,)
+
+
+@pytest.mark.parametrize("ban_is", ["before", "within", "before, unchecked"])
+async def test_who_is_banned_during_an_import_leads_nothing_by_it(
+    auth: Auth,
+    other_process: Auth,
+    domain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    ban_is: str,
+) -> None:
+    """Without the check, the banned user leads the resource: the control."""
+    pam, name = (await four_users(auth, domain))["pam"], f"Staff {domain}"
+    store = auth.repositories
+    assert isinstance(store, Repositories)
+    await store.resources.insert(Resource(name, ResourceKind.STAFF))
+    act_during_import(monkeypatch, partial(ban, other_process, pam), is_within=ban_is == "within")
+    is_checked = "unchecked" not in ban_is
+    if not is_checked:
+        monkeypatch.setattr(UserImportWriter, "_check_able", check_nothing)
+    outcome = await import_text(auth, domain, f"email,leads\npam@,{name}\n")
+    if is_checked:
+        assert isinstance(outcome, InvalidFile), outcome
+        found = [(each.code, each.lines, each.column) for each in outcome.problems]
+        assert found == [("USER_IS_BANNED", (2,), "leads")]
+    assert await store.resources.find_led(pam.id) == ([] if is_checked else [name])
 
 
 async def test_the_guardian_of_an_import_who_is_erased_meanwhile_is_a_new_one(

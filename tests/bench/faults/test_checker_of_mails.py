@@ -47,7 +47,7 @@ def test_a_later_change_explains_a_mail_that_was_not_sent_but_not_that_of_the_ch
 @pytest.mark.parametrize(
     ("note", "kinds"),
     [
-        ("the user is no longer a guardian", set()),
+        ("the user is no longer a guardian, or banned", set()),
         (OVERTAKEN, {"mail not sent"}),
         ("the account no longer exists", {"mail not sent"}),
     ],

@@ -131,6 +131,7 @@ def book_for_ben(scene: Scene, by: str, since: float | None = None) -> None:
     [
         (ANN, "guardian", set()),
         (BEN, None, set()),
+        ("d" * 24, "organizer", set()),
         (ANN, None, {"made as somebody else"}),
         (ANN, "leader", {"made as somebody else"}),
         (BEN, "guardian", {"made as somebody else"}),

@@ -117,6 +117,20 @@ def test_a_refused_move_leaves_the_old_booking() -> None:
         )
 
 
+def test_a_move_into_the_own_slot_is_refused_as_one_into_another_at_that_time() -> None:
+    for facts, hold, refusal in (
+        ({"start": NOW}, False, SlotStarted),
+        ({"start": NOW}, True, SlotStarted),
+        ({"cancel_cutoff_minutes": 24 * 60}, False, CutoffPassed),
+        ({}, True, AlreadyBooked),
+    ):
+        state, booking = book_place(build_slot(), booking_request("ada", hold))
+        state = with_facts(state, **facts)
+        request = booking_request("ada")
+        old, new, outcome = decide_move(state, state, change_request(booking), request, NOW)
+        assert (old, new, type(outcome)) == (state, state, refusal)
+
+
 def test_a_moved_hold_stays_a_hold_and_is_not_extended() -> None:
     old, hold = book_place(
         build_slot(hold_minutes=5), booking_request("ada", hold=True), minutes_from_now(-4)

@@ -154,6 +154,33 @@ async def test_a_child_is_created_once_however_often_the_request_is_sent(
     assert second["__typename"] == "UserCreated"
 
 
+async def test_no_change_gives_a_guardian_two_children_of_one_name(
+    app: AppProcess, http: httpx.AsyncClient, organizer: BookingClient
+) -> None:
+    _, (mother, father) = await members(app, http, 2)
+    name = f"Mia Münz {secrets.token_hex(4)}"
+    mia = (await create_child(organizer, mother, name=name))["user"]["id"]
+    namesake = (await create_child(organizer, father, name=name))["user"]["id"]
+    ida = (await create_child(organizer, mother))["user"]["id"]
+
+    async def change(user_id: str, **changes: object) -> Json:
+        changed: Json = await organizer.execute(UPDATE_USER, input={"userId": user_id, **changes})
+        return changed
+
+    for user_id, changes in (
+        (namesake, {"guardianIds": [father, mother]}),
+        (mia, {"guardianIds": [father]}),
+        (ida, {"name": name.upper()}),
+    ):
+        assert problem(await change(user_id, **changes)) == ("name", "DEPENDENT_EXISTS")
+    # What makes no namesake is changed: another spelling, fewer guardians, and both login names.
+    again = {"name": name.replace("ü", "u"), "guardianIds": [mother]}
+    assert (await change(mia, **again))["__typename"] == "UserUpdated"
+    for user_id, guardians in ((mia, [mother]), (namesake, [father, mother])):
+        named = {"username": secrets.token_hex(8), "guardianIds": guardians}
+        assert (await change(user_id, **named))["__typename"] == "UserUpdated"
+
+
 async def test_a_made_login_name_is_neither_found_nor_invited_until_there_is_a_real_one(
     app: AppProcess, http: httpx.AsyncClient, organizer: BookingClient, admin: BookingClient
 ) -> None:

@@ -9,7 +9,7 @@ from pymongo.collection import Collection
 from slotlock.auth.admin.user_import import import_users
 from slotlock.infrastructure.mongo.client import Document
 from tests.support.clients.booking_client import BookingClient
-from tests.support.clients.campaigns import create_campaign, set_groups
+from tests.support.clients.campaigns import create_campaign, set_groups, update_campaign
 from tests.support.clients.client import hours_from_now
 from tests.support.clients.user_files import generated_user_csv
 from tests.support.stores.users import auth_for_database
@@ -22,8 +22,8 @@ READINESS = """query($campaign: ID!) { campaignReadiness(campaignId: $campaign) 
   usersWithoutInvitation { count examples { email } } lastInvitedAt
   usersWithTooFewSlots { count examples { email } }
 } }"""
-LIST = """query($group: String) {
-  users(filter: {group: $group, withoutPassword: true}) { nodes { name email } } }"""
+LIST = """query($campaign: ID) {
+  users(filter: {campaignId: $campaign, withoutPassword: true}) { nodes { name email } } }"""
 INVITE = "mutation($id: ID!) { inviteUser(userId: $id) { __typename } }"
 
 
@@ -93,10 +93,11 @@ async def test_a_child_that_never_signs_in_is_ready_as_soon_as_one_guardian_is(
     text = "\n".join(("name,email,guardian,class", *lines)).format(name)
     async with auth_for_database(mongo_url) as auth:
         await import_users(auth, text.encode(), dry_run=False)
-    campaign = await create_campaign(organizer, published=False, eligibleGroups=[[name]])
+    sets = [["x", name], [name, "y"]]
+    campaign = await create_campaign(organizer, published=False, eligibleGroups=sets)
 
     async def without() -> list[str]:
-        listed = (await organizer.execute(LIST, group=name))["nodes"]
+        listed = (await organizer.execute(LIST, campaign=campaign))["nodes"]
         return sorted((each["email"] or each["name"]).partition("@")[0] for each in listed)
 
     async def ready() -> tuple[int, int, bool]:
@@ -133,6 +134,11 @@ async def test_a_child_that_never_signs_in_is_ready_as_soon_as_one_guardian_is(
         users.update_one({"name": "Dan", "groups": name}, {"$unset": {"guardians": ""}})
         assert await ready() == (4, 4, False)
     assert await without() == ["Dan", "cho", "tom", "zoe"]
+    # Who lacks a group of one set may not book, and is neither counted nor listed.
+    await update_campaign(organizer, campaign, eligibleGroups=[*sets, [f"2 {name}"]])
+    counted = await organizer.execute(READINESS, campaign=campaign)
+    assert (counted["usersWithoutPassword"]["count"], await without()) == (0, [])
+    assert await organizer.error_code(LIST, campaign="campaign_" + "0" * 24) == "BAD_USER_INPUT"
 
 
 async def test_a_campaign_without_problems_is_ready(

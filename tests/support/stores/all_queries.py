@@ -564,6 +564,8 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         UserFilter(self_registered=True),
         UserFilter(self_registered=False),
         UserFilter("ada", "5b", banned=False, without_password=True),
+        UserFilter(eligible_groups=()),
+        UserFilter("ada", "5b", without_password=True, eligible_groups=(("5a",), ("6a",))),
     ):
         for position in (None, emails[0]):
             await repositories.users.page(user_filter, 10, position)

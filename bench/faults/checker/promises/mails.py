@@ -31,7 +31,7 @@ UNRECORDED_S = 30.0
 ON_ITS_WAY_S = 1.0
 LEGITIMATE_REASONS = {"it is over, or nobody sees it any more", "the address is undeliverable"}
 # Of a mail to a guardian.
-FORMER_GUARDIAN = "the user is no longer a guardian"
+FORMER_GUARDIAN = "the user is no longer a guardian, or banned"
 OVERTAKEN = "a later change has a mail of its own"
 
 

@@ -23,7 +23,6 @@ from slotlock.domain.booking.booking_outcomes import (
     MoveOutcome,
 )
 from slotlock.domain.booking.booking_refusals import (
-    AlreadyBooked,
     BookingNotFound,
     CutoffPassed,
     HoldExpired,
@@ -157,15 +156,13 @@ def move(
 ) -> Decision[MoveOutcome]:
     """Exchange a booking in one slot for a booking in the other, both changes or neither.
 
-    A hold stays a hold, and the move does not extend it.
+    A hold stays a hold, and the move does not extend it. In its own slot, a booking is in the way.
     """
     booking = _find(old, change)
     if not isinstance(booking, Booking):
         return refuse(booking)
     if old.slot.status is SlotStatus.CANCELLED:
         return refuse(SlotCancelled(old.id))
-    if old.id == new.id:
-        return refuse(AlreadyBooked(old.id, booking))
     too_late = _cancel_deadline_refusal(old.slot, booking, now)
     if too_late is not None and not change.caller.is_organizer:
         return refuse(too_late)

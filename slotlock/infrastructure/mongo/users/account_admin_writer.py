@@ -1,6 +1,7 @@
 """Changes of accounts by organizers, admins and operators, bans included, each with a note."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -12,6 +13,7 @@ from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import AuditNote, note_user_change
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.account_admin_rules import LastAdmin
 from slotlock.domain.users.dependents import GuardianRefusal, guardian_refusal, namesake_refusal
@@ -171,11 +173,14 @@ class AccountAdminWriter:
             query |= {} if expected.has_signed_in else NOT_SIGNED_IN
         info = AuditInfo(NoteAction.USER_EDITED, by, now)
         added = [each for each in guardians if each not in expected.guardians]
+        is_other = added or fold(name) != fold(expected.name)
+        after = replace(expected, name=name, login_name=login_name, guardians=guardians)
+        other = after if is_other else None
 
         async def write(
             session: AsyncClientSession,
         ) -> User | UserNotFound | GuardianRefusal | None:
-            refusal = await refuse_guardians(self._database, expected.id, added, session)
+            refusal = await refuse_guardians(self._database, expected.id, added, session, other)
             return refusal or await update_login_name(
                 self._database, self._outbox, query, update, info, mails, session
             )
@@ -330,23 +335,24 @@ async def has_other_admin(database: Database, user_id: UserId, session: AsyncCli
 async def refuse_guardians(
     database: Database,
     user_id: UserId,
-    guardian_ids: Sequence[UserId],
+    added: Sequence[UserId],
     session: AsyncClientSession,
-    new: User | None = None,
+    other: User | None = None,
 ) -> UserNotFound | GuardianRefusal | None:
     """Return why these cannot become guardians of a user; None if they can until the commit.
 
-    A `new` user must not be one that they already have: a client may repeat a request.
+    An `other` user than before, by the name or the guardians, must not be one that these have: a
+    client may repeat a request, and a file could not tell them apart.
     """
-    ids = [ObjectId(each) for each in guardian_ids]
+    ids = [ObjectId(each) for each in (other.guardians if other else added)]
     if not ids:
         return None
     relevant = {"$or": [{"_id": {"$in": ids}}, {"guardians": {"$in": [*ids, ObjectId(user_id)]}}]}
     found = database["users"].find(relevant, PUBLIC_FIELDS, session=session)
     users = {user.id: user async for user in (to_user(each) async for each in found)}
-    if new and (namesake := namesake_refusal(new, users.values())):
+    if other and (namesake := namesake_refusal(other, users.values())):
         return namesake
-    for each in guardian_ids:
+    for each in added:
         guardian = users.get(each)
         if guardian is None or guardian.erased:
             return UserNotFound(each)

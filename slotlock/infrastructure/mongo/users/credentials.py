@@ -45,6 +45,7 @@ from slotlock.infrastructure.mongo.users.user_documents import (
     MADE_LOGIN_NAME,
     PUBLIC_FIELDS,
     in_families_of,
+    in_groups,
     to_user,
 )
 
@@ -105,7 +106,7 @@ class InvitationRepository:
         """
         query: Document = {
             **_invitable_filter(roles, mailed_before),
-            **await in_families_of(self._users, group),
+            **await in_families_of(self._users, in_groups(group)),
             **({} if after is None else {"email": {"$gt": after}}),
         }
         if now:

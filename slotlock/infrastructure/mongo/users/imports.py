@@ -7,7 +7,8 @@ the second one plans again. MongoDB also reports a write conflict if its cache i
 other writer; see FAILED.
 
 After its writes, the transaction checks who acts for whom, as a single account may have got a
-guardian since the plan was made. Like who names a guardian, it writes to the guardians.
+guardian since the plan was made. Like who names a guardian, it writes to the guardians. It checks
+and writes to new leaders alike, who may have been banned.
 """
 
 from collections import Counter
@@ -333,7 +334,20 @@ class UserImportWriter:
         await self._write_leaders(plan.leaders, ids, now, by, session)
         if plan.membership is not None:
             await self._write_membership(plan.membership, now, session)
+        leaders = {ids[each.login_name] for each in plan.leaders if each.login_name}
+        await self._check_able(map(ObjectId, leaders), {"banned": None}, session)
         await self._check_guardians(plan, snapshot, ids, session)
+
+    async def _check_able(
+        self, users: Iterable[ObjectId], able: Document, session: AsyncClientSession
+    ) -> None:
+        """Check that others left users able to be what the plan makes of them, until the commit.
+
+        Raises _ImportConflictError.
+        """
+        for batch in chunked([*users], IMPORT_BATCH_SIZE):
+            if await mark_checked(self._database, batch, session, able) < len(batch):
+                raise _ImportConflictError
 
     async def _check_guardians(
         self,
@@ -349,10 +363,7 @@ class UserImportWriter:
         """
         known = snapshot.users_by_login_name
         added = [ObjectId(ids[name]) for name in _added_guardians(plan, ids) if name in known]
-        for batch in chunked(added, IMPORT_BATCH_SIZE):
-            able: Document = {"guardians": None, "banned": None}
-            if await mark_checked(self._database, batch, session, able) < len(batch):
-                raise _ImportConflictError
+        await self._check_able(added, {"guardians": None, "banned": None}, session)
         changed = [each.before for each in plan.updated if each.guardians]
         new_dependents = [ObjectId(user.id) for user in changed if not user.guardians]
         dependents = dict[ObjectId, list[ObjectId]]()

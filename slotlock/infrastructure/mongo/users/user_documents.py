@@ -112,10 +112,9 @@ def in_groups(groups: str | None) -> Document:
     return {} if groups is None else {"groups": {"$in": groups.split(", ")}}
 
 
-async def in_families_of(users: AsyncCollection[Document], groups: str | None) -> Document:
-    """Return the condition for users of these groups and their guardians; None for all users."""
-    members = in_groups(groups)
-    if groups is None:
+async def in_families_of(users: AsyncCollection[Document], members: Document) -> Document:
+    """Return the condition for these users and their guardians; {} for all users."""
+    if not members:
         return members
     guardians = await users.distinct("guardians", {**members, "guardians": {"$ne": None}})
     return {"$or": [members, {"_id": {"$in": guardians}}]} if guardians else members

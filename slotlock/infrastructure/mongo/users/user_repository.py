@@ -37,6 +37,7 @@ from slotlock.infrastructure.mongo.concurrency_limiter import (
     limited,
     limited_listing,
 )
+from slotlock.infrastructure.mongo.expressions import in_group_sets
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, repair_outdated
 from slotlock.infrastructure.mongo.search_words import search_query
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
@@ -157,19 +158,22 @@ class UserRepository:
     async def page(self, user_filter: UserFilter, first: int, after: str | None) -> Page[User]:
         """Return the next `first` users that the filter selects, by `sort_name`.
 
-        The guardians of a group are among its users without a password, as they are invited.
+        The guardians of a group are among its users without a password, as they are invited. So are
+        those of a campaign.
         """
-        families, group = user_filter.without_password, user_filter.group
+        members = in_groups(user_filter.group)
+        if user_filter.eligible_groups is not None:
+            members = {"$and": [members, in_group_sets(user_filter.eligible_groups)]}
+        if user_filter.without_password:
+            members = await in_families_of(self._users, members)
+        is_wide = user_filter.group_patterns or user_filter.eligible_groups is not None
         found = self._users.find(
-            {
-                **(await in_families_of(self._users, group) if families else in_groups(group)),
-                **_filter_query(user_filter, after),
-            },
+            {**members, **_filter_query(user_filter, after)},
             PUBLIC_FIELDS,
             sort=[("sortName", 1)],
             limit=first + 1,
-            # To sort the users of all classes that begin with 5 would read all of them first.
-            hint="sort_name" if user_filter.group_patterns else None,
+            # To sort the users of all classes that begin with 5, or all members, reads all first.
+            hint="sort_name" if is_wide and not user_filter.without_password else None,
         )
         users = [to_user(document) async for document in found]
         return Page.of(users, first)

@@ -174,10 +174,12 @@ async def test_who_took_a_child_off_a_list_gets_no_mail_of_it_and_the_others_do(
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
-async def test_a_former_guardian_gets_no_mail_that_was_queued_before(
+@pytest.mark.parametrize("is_banned", [True, False])
+async def test_a_former_or_banned_guardian_gets_no_mail_that_was_queued_before(
     scene: MailScene,
     family: Sequence[Caller],
     monkeypatch: pytest.MonkeyPatch,
+    is_banned: bool,
     is_guarded: bool,
 ) -> None:
     """Without the check when it is sent, the former guardian reads of the child: the control."""
@@ -185,7 +187,10 @@ async def test_a_former_guardian_gets_no_mail_that_was_queued_before(
     async with scene.reading():
         await book_for(scene, scene.members[1], mia, slot_id)
         await scene.until_entries("booked", "booked")
-    await change_user(scene, mia.user_id, guardians=[ObjectId(scene.members[1].user_id)])
+    if is_banned:
+        await change_user(scene, scene.members[0].user_id, banned=True, bannedAt=scene.clock.now)
+    else:
+        await change_user(scene, mia.user_id, guardians=[ObjectId(scene.members[1].user_id)])
     if not is_guarded:
 
         async def find_all(
@@ -199,7 +204,29 @@ async def test_a_former_guardian_gets_no_mail_that_was_queued_before(
     addresses = [address for address, _, _ in mails_of(scene)]
     assert addresses == (["1@school.test"] if is_guarded else ["0@school.test", "1@school.test"])
     notes = {each.note for each in await scene.entries() if each.state is OutboxState.SUPPRESSED}
-    assert notes == ({"the user is no longer a guardian"} if is_guarded else set())
+    assert notes == ({"the user is no longer a guardian, or banned"} if is_guarded else set())
+
+
+async def test_a_banned_guardian_reads_of_own_places_only_and_no_announcement_counts_them(
+    scene: MailScene, family: Sequence[Caller]
+) -> None:
+    (mia, _), [banned, second] = family, scene.members[:2]
+    slot_id = await scene.insert_slot()
+    async with scene.reading():
+        await scene.book(await scene.insert_slot(title="Choir"), 0)
+        await book_for(scene, second, mia, slot_id)
+        await scene.until_entries("booked", "booked", "booked")
+    await change_user(scene, banned.user_id, banned=True, bannedAt=scene.clock.now)
+    services, audience = scene.services, Audience(slot_id, None)
+    sent = await send_announcement(services, scene.organizer, audience, "Pool", "Towels", "key")
+    assert sent == AnnouncementSent(1)
+    await scene.send()
+    subjects = [(address[0], subject) for address, subject, _ in mails_of(scene)]
+    assert subjects == [
+        ("0", "You have a place: Choir"),
+        ("1", "Mia has a place: Yoga"),
+        ("1", "Pool"),
+    ]
 
 
 async def test_what_is_left_of_a_mail_leaves_out_the_child_of_a_former_guardian(

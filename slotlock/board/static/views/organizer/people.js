@@ -4,7 +4,7 @@ import { run } from "../../client.js";
 import { h } from "../../kernel.js";
 import { checkbox, field, notice } from "../../parts.js";
 import { commas, number, t } from "../../text.js";
-import { groupList, groupsIn, groupsOfCampaign, readGroups, unknownGroups } from "./forms/groups.js";
+import { groupList, groupsIn, readGroups, unknownGroups } from "./forms/groups.js";
 import { pages } from "./pages.js";
 import { openImport } from "./people/import.js";
 import { openInvitations } from "./people/invitations.js";
@@ -17,6 +17,8 @@ const TYPING_MS = 250;
 
 /** What is searched stays while somebody looks at one person. @type {Record<string, any>} */
 let filters = {};
+/** The name of the campaign in the filters. */
+let campaignName = "";
 
 /** @param {string} part "", "new", "import", the id of a user, or "without-password" or "invitations", with "/" and a campaign whose people are meant */
 export function openPeople(part) {
@@ -25,15 +27,17 @@ export function openPeople(part) {
   if (page === "invitations") return openInvitations(campaignId);
   if (page === "without-password") filters = { withoutPassword: true };
   else if (page) return openPerson(page === "new" ? "" : part);
-  return openPeopleList(campaignId);
+  if (campaignId) filters.campaignId = campaignId;
+  return openPeopleList();
 }
 
-/** @param {string} campaignId whose people are shown first; "" for all */
-function openPeopleList(campaignId) {
+function openPeopleList() {
   if (news.text) delete filters.text; // who was found by it is gone
   const people = pages(async (after) => {
-    if (campaignId) filters.group = await groupsOfCampaign(campaignId);
-    campaignId = "";
+    if (filters.campaignId && !after) {
+      const { campaign } = await run("campaign", { id: filters.campaignId });
+      [filters.campaignId, campaignName] = [campaign?.id, campaign?.name];
+    }
     return (await run("users", { filter: filters, first: PEOPLE_PAGE, after })).users;
   });
   readGroups(people);
@@ -51,9 +55,9 @@ function openPeopleList(campaignId) {
     return field(name, label, { type: "search", ...value, autocomplete: "off", list: name === "group" && "groups", oninput });
   }
 
-  /** @param {"banned" | "withoutPassword" | "selfRegistered"} name */
+  /** @param {"banned" | "withoutPassword" | "selfRegistered" | "campaignId"} name */
   function chip(name) {
-    return checkbox("chip", t(`people.${name}`), { checked: Boolean(filters[name]) }, (isChecked) => {
+    return checkbox("chip", t(`people.${name}`, { title: campaignName }), { checked: Boolean(filters[name]) }, (isChecked) => {
       filters[name] = isChecked || null;
       people.load();
     });
@@ -82,7 +86,12 @@ function openPeopleList(campaignId) {
         filters.group = groupsIn(filters.group).map((each) => (each === typed ? group : each)).join(", ");
         people.load();
       }),
-      h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("withoutPassword"), chip("selfRegistered"), chip("banned")),
+      h(
+        "fieldset",
+        { class: "chips" },
+        h("legend", { class: "vh" }, t("filter.legend")),
+        [chip("withoutPassword"), filters.campaignId && chip("campaignId"), chip("selfRegistered"), chip("banned")],
+      ),
       people.render((user) => ({ key: user.id, signature: JSON.stringify(user), build: () => entry(user) }), notice("", "people", t("people.none"))),
     ];
   }
