@@ -157,13 +157,13 @@ async def _find_led(
 async def find_bookable_users(
     services: Services,
     caller: Caller,
-    slot_id: SlotId,
+    slot_id: SlotId | None,
     text: str | None,
     first: int,
     after: str | None,
 ) -> Page[User]:
     """Return the next users whom the leader of a slot may book there, by `sort_name`."""
-    groups = (await _find_led(services, caller, [slot_id])).get(slot_id, ())
+    groups = (await _find_led(services, caller, [slot_id])).get(slot_id, ()) if slot_id else ()
     if not groups:
         return Page((), False)
     bookable = UserFilter(text, banned=False, group_patterns=groups)

@@ -63,6 +63,8 @@ async def test_a_leader_finds_the_users_of_the_groups_by_name_and_no_address(
     leader = course.clients["leader"]
     assert await names(leader, slot_id) == ["Ada Löwe", "Cleo Ada"]
     assert await names(leader, slot_id, "low ada") == ["Ada Löwe"]
+    for text in ("\u0301", "\0"):  # nothing of a word
+        assert await names(leader, slot_id, text) == ["Ada Löwe", "Cleo Ada"]
     email = (await course.clients["self"].execute("{ me { email } }"))["email"]
     assert await names(leader, slot_id, email) == await names(leader, slot_id, "slotlock") == []
     first = await leader.execute(BOOKABLE, slot=slot_id, first=1)
