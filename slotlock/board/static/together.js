@@ -89,10 +89,9 @@ async function giveBack(slotId, { id, person }) {
   const key = newKey();
   const result = await sendUntilAnswered(() => resultOf("cancelBooking", { id, key }), { isWanted: () => true, onTrouble: () => {} });
   if (!result) return;
-  const isDone = result.booking || result.code === "BOOKING_NOT_FOUND";
-  if (isDone) notePlaces(slotId, placesFor(slotId).filter((each) => each.id !== id));
+  if (result.booking || result.code === "BOOKING_NOT_FOUND") notePlaces(slotId, placesFor(slotId).filter((each) => each.id !== id));
   else refused.set(placeOf(slotId, person.id), { refusal: { ...result, claims: [{ slotId, title: "", person }] }, at: Date.now() });
-  say(isDone ? t("whom.gaveBack", person) : reason(result), slotId);
+  say(result.booking ? t("whom.gaveBack", person) : reason(result), slotId);
   redraw();
 }
 

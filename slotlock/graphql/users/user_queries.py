@@ -11,7 +11,6 @@ from strawberry.utils.str_converters import to_camel_case
 
 from slotlock.auth import accounts, invitations
 from slotlock.auth.admin import groups_and_bans
-from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users import user
@@ -433,7 +432,7 @@ class UserQueries:
         page = await find_bookable_users(
             info.context.services,
             leader,
-            parsed_id or SlotId(""),
+            parsed_id,
             wanted.text,
             *page_start(BOOKABLE_USERS, first, after),
         )

@@ -105,7 +105,7 @@ async def _move(
         permissions = await check_booking_permissions(services, caller, [claim])
         if claim in permissions.refusals:  # such as a slot of somebody else
             return CommandResult(SlotNotFound(target_slot_id))
-        leads = claim in permissions.as_leader
+        caller, leads = permissions.caller, claim in permissions.as_leader
     new_booking = booking_request(caller, user_id, hold=False).made_by(caller, leads=leads)
     command = MoveBooking(request, target_slot_id, new_booking, key)
     result = await execute(services, command, deadline.remaining_s)

@@ -73,6 +73,8 @@ async def check_booking_permissions(
             refusals[claim] = NotTeammate(user_id)
         elif refusal := account_refusal(user_id, users.get(user_id)):
             refusals[claim] = refusal
+    if as_leader:
+        caller = replace(caller, leads=caller.leads | {slot_id for slot_id, _ in as_leader})
     return BookingPermissions(caller, refusals, versions, frozenset(as_leader))
 
 
@@ -114,7 +116,10 @@ async def with_reader(
     """Return a result about these users with its caller, whose relations a replay lacks."""
     if result.caller or caller.is_organizer or {caller.user_id}.issuperset(user_ids):
         return result
-    return replace(result, caller=await with_dependents(services, caller))
+    caller = await with_dependents(services, caller)
+    if not {caller.user_id, *caller.acts_for}.issuperset(user_ids):
+        caller = await with_led_slots(services, caller, result.slots)
+    return replace(result, caller=caller)
 
 
 async def is_guardian(services: Services, guardian_id: UserId, user_id: UserId) -> bool:
@@ -152,13 +157,13 @@ async def _find_led(
 async def find_bookable_users(
     services: Services,
     caller: Caller,
-    slot_id: SlotId,
+    slot_id: SlotId | None,
     text: str | None,
     first: int,
     after: str | None,
 ) -> Page[User]:
     """Return the next users whom the leader of a slot may book there, by `sort_name`."""
-    groups = (await _find_led(services, caller, [slot_id])).get(slot_id, ())
+    groups = (await _find_led(services, caller, [slot_id])).get(slot_id, ()) if slot_id else ()
     if not groups:
         return Page((), False)
     bookable = UserFilter(text, banned=False, group_patterns=groups)

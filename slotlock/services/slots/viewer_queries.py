@@ -24,7 +24,7 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots.reads.selected_slots import SlotReadRequest
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.booking.eligibility import check_eligibility
-from slotlock.services.booking.permissions import with_dependents
+from slotlock.services.booking.permissions import with_dependents, with_led_slots
 from slotlock.services.container import Services
 
 EVERYTHING = SlotSelection()
@@ -287,18 +287,20 @@ async def find_booking(
 ) -> tuple[Booking, SlotState, Caller] | None:
     """Return a live or ended booking with its slot, for those who manage it, and who reads it.
 
-    Guardians read it as their dependent.
+    Guardians read it as their dependent, and leaders what they booked in a slot that they lead.
     """
     found = await _find_managed(services, slot_id, booking_id, viewer)
     if viewer.is_organizer or (found is not None and found[0].user_id == viewer.user_id):
         return (*found, viewer) if found else None
-    guardian = await with_dependents(services, viewer)
-    if guardian.acts_for and found is None:
-        found = await _find_managed(services, slot_id, booking_id, guardian)
+    related = await with_dependents(services, viewer)
+    if found is None:
+        related = await with_led_slots(services, related, [slot_id])
+    if found is None and related is not viewer:
+        found = await _find_managed(services, slot_id, booking_id, related)
     if found is None:
         return None
     user_id = found[0].user_id
-    return (*found, viewer.as_dependent(user_id) if user_id in guardian.acts_for else viewer)
+    return (*found, viewer.as_dependent(user_id) if user_id in related.acts_for else related)
 
 
 async def _find_managed(

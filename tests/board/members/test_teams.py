@@ -198,6 +198,22 @@ async def test_a_place_that_the_other_gave_back_is_not_shown_any_more(
     await page.get_by_role("button", name="Book for Ben: Chess").wait_for()
 
 
+async def test_a_place_that_the_other_moved_is_not_said_to_be_given_back(
+    board: Board, friends: Friends
+) -> None:
+    course, other = [await board.course() for _ in range(2)]
+    page = await open_course(board, friends.ada, course)
+    await page.get_by_role("button", name=BOTH).click()
+    await page.get_by_text("Ben has a place").wait_for()
+    slot = await friends.ben.fetch_slot(course.slot_id)
+    await friends.ben.move(slot["myBooking"]["id"], other.slot_id)
+    for name in ("Give back: Ben", "Give back"):
+        await page.get_by_role("button", name=name, exact=True).first.click()
+    await page.get_by_text("This booking no longer exists.").wait_for()
+    await expect(page.get_by_text("Ben has a place")).to_have_count(0)
+    assert await names_with_a_place(board, other) == ["Ben"]
+
+
 async def test_without_a_team_nothing_asks_for_whom(board: Board) -> None:
     student, course = await board.student(), await board.course()
     page = await board.visit(student, course, **PHONE)

@@ -37,6 +37,9 @@ async def test_a_move_frees_one_place_and_takes_another(clients: Three) -> None:
     assert await ada.fetch_booking(new["id"]) == (await ada.fetch_slot(new_id))["myBooking"] == new
     assert await ada.fetch_booking(booking_id) == old
     assert await organizer.fetch_slot_history(old_id) == [old]
+    # A page of before the move gives nothing back, and does not say so.
+    assert (await ada.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
+    assert await ada.fetch_booking(new["id"]) == new
 
 
 async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -> None:

@@ -37,8 +37,9 @@ from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
+from tests.support.scenarios.led_course import CREATE_LED
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 # BSON takes no NUL in a pattern, and XML 1.0 has no form for the noncharacters.
@@ -131,9 +132,14 @@ def own_app(servers: EmbeddedServers, log_dir: Path) -> Iterator[AppProcess]:
         yield app
 
 
-async def create_ids(organizer: BookingClient, ada: BookingClient) -> Json:
-    """Create one item of each kind; return their ids by the names of arguments."""
-    slot = await organizer.create_slot(capacity=3, resource="Hall")
+async def create_ids(organizer: BookingClient, ada: BookingClient, leader: BookingClient) -> Json:
+    """Create one item of each kind; return their ids by the names of arguments.
+
+    The leader can search for those whom they may book in the slot.
+    """
+    await organizer.execute(CREATE_LED, name="Hall", leader=await leader.fetch_user_id())
+    of_led = {"campaignId": await create_campaign(organizer, leaderGroups=["5a"])}
+    slot = await organizer.create_slot(capacity=3, resource="Hall", **of_led)
     series = await create_series(organizer)
     team = await ada.execute(CREATE_TEAM)
     resources = await organizer.execute("{ resources(first: 1) { nodes { id } } }")
@@ -165,9 +171,9 @@ async def test_an_unusual_text_in_any_argument_fails_nothing_and_is_stored_only_
     own_app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     (ada,), organizer = create_booking_clients(http, 1, own_app)
-    ids = await create_ids(organizer, ada)
     async with auth_for_database(own_app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        admin = GraphQLTestClient(http, own_app.url, await sign_in_new_user(auth, Role.ADMIN))
+        admin = BookingClient(http, own_app.url, await sign_in_new_user(auth, Role.ADMIN))
+    ids = await create_ids(organizer, ada, admin)
     limit, unexpected = asyncio.Semaphore(CONCURRENCY), list[tuple[str, Json, Json]]()
 
     async def send(document: str, variables: Json) -> None:

@@ -63,6 +63,8 @@ async def test_a_leader_finds_the_users_of_the_groups_by_name_and_no_address(
     leader = course.clients["leader"]
     assert await names(leader, slot_id) == ["Ada Löwe", "Cleo Ada"]
     assert await names(leader, slot_id, "low ada") == ["Ada Löwe"]
+    for text in ("\u0301", "\0"):  # nothing of a word
+        assert await names(leader, slot_id, text) == ["Ada Löwe", "Cleo Ada"]
     email = (await course.clients["self"].execute("{ me { email } }"))["email"]
     assert await names(leader, slot_id, email) == await names(leader, slot_id, "slotlock") == []
     first = await leader.execute(BOOKABLE, slot=slot_id, first=1)
@@ -125,6 +127,37 @@ async def test_a_leader_moves_a_pupil_between_their_courses(
     assert moved["__typename"] == "BookingMoved"
     (node,) = (await leader.execute(ROSTER, slot=other_id))["nodes"]
     assert (node["id"], node["madeAs"]) == (moved["booking"]["id"], "LEADER")
+
+
+async def test_a_leader_reads_what_they_book_as_its_booker_in_each_answer(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    course, slot_id, other_id = await led_campaign(app, http)
+    await course.clients["organizer"].update_slot(other_id, resource=course.resource)
+    leader, (ada, cleo) = course.clients["leader"], (course.user_ids[k] for k in ("self", "member"))
+    booker = {"id": course.user_ids["leader"]}
+    held = await leader.book_slot(slot_id, userId=ada, hold=True, idempotencyKey="hold")
+    first, second = held["booking"]["id"], {"slotId": other_id, "userId": cleo}
+
+    async def answers() -> list[Json]:
+        return [
+            await leader.book_slot(slot_id, userId=ada, hold=True, idempotencyKey="hold"),
+            await leader.confirm(first, key="confirm"),
+            await leader.move(first, other_id, idempotencyKey="move"),
+            await leader.book_all(second, {**second, "slotId": slot_id}, idempotencyKey="both"),
+        ]
+
+    once = await answers()
+    places = [each for one in once for each in one.get("bookings", [one.get("booking")])]
+    assert [(each["madeBy"], bool(each["history"])) for each in places] == [(booker, True)] * 5
+    assert once[2]["oldBooking"]["movedTo"] == (moved := places[2])["id"]
+    assert (once[0], once) == (held, await answers())
+    assert await leader.fetch_booking(moved["id"]) == moved
+    await course.set_leader("other")
+    for kind in ("leader", "other"):
+        assert await course.clients[kind].fetch_booking(moved["id"]) is None
+    again = await answers()
+    assert again[0]["booking"]["madeBy"] is again[2]["booking"]["madeBy"] is None
 
 
 async def test_places_for_several_are_all_or_none_and_each_slot_is_asked_for(

@@ -60,8 +60,13 @@ def expired_refusal(booking: Booking) -> HoldExpired | None:
     return HoldExpired(booking.slot_id, booking) if expired else None
 
 
-def _cancelled_again(booking: Booking) -> HoldExpired | BookingCancelled:
-    """Return the outcome for an ended booking: cancelling it succeeds again."""
+def _cancelled_again(booking: Booking) -> HoldExpired | BookingCancelled | None:
+    """Return the outcome for an ended booking: cancelling it succeeds again.
+
+    One that was moved is not found: its user has the place in the other slot still.
+    """
+    if booking.moved_to is not None:
+        return None
     return expired_refusal(booking) or BookingCancelled(booking.slot_id, booking)
 
 

@@ -296,8 +296,10 @@ def _to_group_condition(pattern: str) -> str | Regex[str]:
 def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
     query: Document = {"erasedAt": None}
     if user_filter.text is not None and user_filter.group_patterns:
-        words = sort_key(user_filter.text).split()
-        query["$and"] = [{"sortName": Regex(f"^[^\t]*{re.escape(word)}")} for word in words]
+        # No name has a NUL, and BSON takes none in a pattern.
+        words = sort_key(user_filter.text.replace("\0", " ")).split()
+        if words:  # a text of an accent only has none
+            query["$and"] = [{"sortName": Regex(f"^[^\t]*{re.escape(word)}")} for word in words]
     elif user_filter.text is not None:
         query |= search_query(user_filter.text)
     if user_filter.group_patterns:
