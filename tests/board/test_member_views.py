@@ -153,6 +153,22 @@ async def test_a_weekly_course_says_its_days_and_the_limits_of_ones_group(board:
     await expect(page.locator("ul.dates li")).to_have_count(8)
 
 
+async def test_a_full_weekly_course_leads_to_what_is_free_at_its_next_meeting(board: Board) -> None:
+    def weekly(day: str) -> dict[str, Any]:
+        rows = [{"weekday": day, "startTime": "15:30", "endTime": "16:30"}]
+        timetable = {"first": "2031-05-05", "last": "2031-05-30", "weekly": rows}
+        return {"timetable": timetable, "startTime": None, "endTime": None}
+
+    course = await board.course(capacity=1, **weekly("MONDAY"))
+    for title, day in (("Go", "MONDAY"), ("Tennis", "TUESDAY")):
+        campaign = {"campaignId": course.campaign_id, "title": title}
+        await board.organizer.add_slot(capacity=2, **campaign, **weekly(day))
+    await (await board.student("Jonas")).book_slot(course.slot_id)
+    page = await board.open(await board.context(), f"#/slot/{course.slot_id}")
+    free = page.get_by_role("complementary", name="Still free at the same time")
+    await expect(free.locator("h3")).to_have_text(["Go"])
+
+
 @pytest.mark.parametrize("opens_in_s", [-1, 3600])
 async def test_a_course_for_some_classes_says_so_to_others_and_is_not_for_them(
     board: Board, opens_in_s: float

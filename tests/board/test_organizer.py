@@ -98,6 +98,7 @@ CHANGED_COURSE: dict[str, tuple[str | bool, object]] = {
     "startTime": ("2031-03-04T15:00", "2031-03-04T14:00:00.000Z"),
 }
 CAMPAIGN_FIELDS: dict[str, str | bool] = {
+    "leaderGroups": "7a, swim",
     "name": "Clubs",
     "description": "For all.",
     "mailNote": "Bring shoes.",
@@ -131,6 +132,7 @@ SENT_CAMPAIGN = {
     "openingMailHours": 3,
     "admission": "QUEUE_ONLY",
     "noShowLimit": {"count": 2, "days": 14},
+    "leaderGroups": ["7a", "swim"],
     "allowPast": False,
 }
 ROSTER = "query($id: ID!) { slotRoster(slotId: $id) { nodes { status user { name } } } }"
@@ -305,8 +307,8 @@ async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typ
     await page.get_by_role("button", name="Use Class 9b with 1 person").click()
     await expect(field).to_have_value("Class 9b, Class 7")
     await expect(shown(page, "class 9B: nobody.")).to_have_count(0)
-    await page.get_by_label("Class 9b · 1").set_checked(checked=False)
-    await page.get_by_label("Class 9c · 1").set_checked(checked=True)
+    await page.get_by_role("checkbox", name="Class 9b · 1").set_checked(checked=False)
+    await page.get_by_role("checkbox", name="Class 9c · 1").set_checked(checked=True)
     await expect(field).to_have_value("Class 7, Class 9c")
     await page.locator("summary", has_text="More settings").click()
     await page.get_by_role("button", name="Add a group").click()

@@ -73,7 +73,7 @@ function isOrganizer() {
 function barred() {
   const render = () => [
     h("h1", null, t("tab.organizer")),
-    notice(me ? "stop" : "", me ? "lock" : "person", t("error.FORBIDDEN"), !me && button("", t("tab.signin"), signInFirst)),
+    notice(me ? "stop" : "", me ? "lock" : "person", t("tab.onlyOrganizers"), !me && button("", t("tab.signin"), signInFirst)),
   ];
   return { title: () => t("tab.organizer"), render };
 }

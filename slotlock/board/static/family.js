@@ -1,6 +1,7 @@
 // @ts-check
 /** What only parents load: what each child has in a course, and for which of them to book or to wait. */
-import { book, bookFor, cancel, cancelUntil, bookingState, deciding, join, known, leave, leaveQueue, onChange, reason, refused } from "./bookings.js";
+import { book, bookFor, bookingState, cancel, cancelUntil, confirm, deciding, extend, join, known } from "./bookings.js";
+import { leave, leaveQueue, onChange, reason, refused } from "./bookings.js";
 import { now } from "./clock.js";
 import { me } from "./client.js";
 import { h, redraw } from "./kernel.js";
@@ -111,8 +112,8 @@ function family(slot, context) {
 function stateOf(slot, all, context) {
   const sent = deciding.get(slot.id);
   if (sent && !sent.ticketId) return decidingState(slot, sent);
-  const held = all.find((each) => isHeld(each.myBooking));
-  if (held && !context.isPage) return shownState(held, context);
+  const held = all.filter((each) => isHeld(each.myBooking));
+  if (held.length && !context.isPage) return heldState(held, context);
   const able = all.filter(isAble);
   const isClosed = context.isByLot || context.opensAt > now() || Date.parse(slot.startTime) <= now() || !able.length;
   const mine = all.filter(has);
@@ -121,6 +122,17 @@ function stateOf(slot, all, context) {
   if (isClosed && mine.length) return yoursState(slot, mine);
   if (isClosed) return barredState(nearest(all), context);
   return ableState(slot, all, able, context);
+}
+
+/** Offer to confirm all that is reserved in a row at once. @param {any[]} held @param {import("./slotstate.js").Context} context */
+function heldState(held, context) {
+  const [slot, ...more] = held;
+  const shown = shownState(slot, context);
+  if (!more.length || deciding.has(placeKey(slot))) return shown;
+  const forAll = (/** @type {string} */ kind, /** @type {string} */ label, /** @type {(slot: any) => any} */ act) =>
+    () => button(kind, [label, whose(slot.title)], () => held.forEach(act));
+  const second = shown.state === "held" ? forAll("plain", t("action.extend"), extend) : undefined;
+  return { ...shown, action: forAll("", t("week.confirm", { count: held.length }), confirm), second };
 }
 
 /**
@@ -277,7 +289,7 @@ function part(slot, context) {
 
 /** Whether the page of a course shows for what a child, or somebody, can swap it. @param {{id?: string}} [person] */
 function isSwapping({ id } = {}) {
-  const [, , , mode, child = id] = location.hash.split("/");
+  const [, , , mode, child] = location.hash.split("/");
   return mode === "swap" && (!id || child === id);
 }
 

@@ -229,7 +229,7 @@ function dates({ series, title, person }, choice) {
   const isBusy = deciding.has(at);
   const act = (/** @type {string} */ mode) => () => bookDates(id, title, mode, person);
   return section("dates", t("series.all", { count: coming.length }), [
-    choice,
+    choice ?? (others().length > 0 && h("p", null, t("whom.forWhom"), t("whose", { name: t("whom.me") }))),
     result && notice(result.bookings ? "" : "stop", "warning", seriesText(result, coming)),
     open.length > 0 && h(
       "div",

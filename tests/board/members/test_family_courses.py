@@ -90,7 +90,7 @@ async def test_a_child_swaps_for_the_course_that_its_sibling_has(board: Board) -
     assert await family.places(go) == {}
 
 
-async def test_a_place_of_a_child_is_swapped_from_its_own_page(board: Board) -> None:
+async def test_a_place_of_a_child_is_swapped_from_the_week_and_its_page(board: Board) -> None:
     family = await create_family(board, "Mia", "Ben")
     course = await family.course()
     go = await another(family, course, "Go", 30)
@@ -100,7 +100,11 @@ async def test_a_place_of_a_child_is_swapped_from_its_own_page(board: Board) -> 
     assert filled["__typename"] == "Booked", filled
     for child in ("Mia", "Ben"):
         await family.eva.book_all({"slotId": course.slot_id, "userId": family.ids[child]})
-    page = await family.open(f"#/slot/{course.slot_id}")
+    page = await family.open("#/week")
+    await page.get_by_role("radio", name="Ben").check()
+    await page.get_by_role("link", name="Swap: Ben: Chess").click()
+    await page.get_by_role("region", name="Ben: booked").get_by_text("Swap for").wait_for()
+    await expect(page.get_by_role("heading", name="Swap for")).to_have_count(1)  # none for Mia
     mia = page.get_by_role("region", name="Mia: booked")
     await mia.get_by_role("link", name="Swap").click()
     await mia.get_by_role("heading", name="Swap for").wait_for()
@@ -134,8 +138,11 @@ async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
     await expect(course.row(page)).to_contain_text("Mia: Reserved")
     held = dict.fromkeys(("Mia", "Ben"), "HELD GUARDIAN")
     assert [await family.places(each) for each in ids] == [held, held]
+    await course.row(page).get_by_role("button", name="Confirm all 2: Chess").click()
+    await expect(course.row(page, "yours")).to_contain_text("Ben: booked")
+    await expect(course.row(page)).to_contain_text("Mia: booked")
     await page.goto("/board#/week")
-    await page.get_by_role("button", name="Confirm all 4").click()
+    await page.get_by_role("button", name="Confirm all 2").click()
     await expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
     both = dict.fromkeys(("Mia", "Ben"), BOOKED)
     assert [await family.places(each) for each in ids] == [both, both]

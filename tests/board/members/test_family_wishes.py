@@ -1,6 +1,7 @@
 """A parent ranks wishes for each child, or for both together, and reads what became of them."""
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ WISHES = """query($id: ID!, $user: ID) { myWishes(campaignId: $id, userId: $user
 TOGETHER = "Together: both or none"
 
 
-async def drawn(family: Family, **slot: Any) -> Course:
+async def drawn(family: Family, hours: float = 49, **slot: Any) -> Course:
     """Open a draw with Chess, and Judo at another time, of which each user gets one."""
     later = {"startTime": hours_from_now(80), "endTime": hours_from_now(81)}
     course = await family.course(**later, **slot)
@@ -31,7 +32,7 @@ async def drawn(family: Family, **slot: Any) -> Course:
         startTime=hours_from_now(90),
         endTime=hours_from_now(91),
     )
-    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(49)}
+    until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(hours)}
     await family.board.organizer.execute(CONFIGURE, input=until)
     return course
 
@@ -65,8 +66,10 @@ async def add(page: Page, title: str, name: str) -> None:
 
 async def test_each_child_has_a_list_and_the_result_names_the_child(board: Board) -> None:
     family = await create_family(board, "Mia", "Ben")
-    course = await drawn(family, capacity=1)
+    course = await drawn(family, hours=20, capacity=1)
     page = await family.open(f"#/wishes/{course.campaign_id}")
+    left = page.get_by_text(re.compile("Wishes until .* left"))
+    await expect(left).not_to_have_text(await left.inner_text())  # it counts down
     await page.get_by_role("heading", name="Wishes for Ben").wait_for()
     await expect(choice(page, "Me")).to_have_count(0)  # Eva is in no class
     await add(page, "Judo", "Ben")

@@ -170,10 +170,13 @@ async def test_a_series_is_booked_whole_or_where_it_is_free(board: Board, is_ful
     ids = [each["id"] for each in created["slots"]]
     if is_full:
         await other.book_slot(ids[1])
+        await student.create_team_with(other)
     page = await board.open(await board.context(student, **PHONE), f"#/slot/{ids[0]}")
     await page.get_by_role("heading", name="All 3 dates").wait_for()
     await page.get_by_role("button", name="Book all, or none of them").click()
     if is_full:
+        dates = page.get_by_role("region", name="All 3 dates")
+        await dates.get_by_text("For whom: Me").wait_for()
         await page.locator("main").get_by_text("Nothing was booked.").wait_for()
         assert (await board.organizer.fetch_slot(ids[0]))["remaining"] == 1
         await page.get_by_role("button", name="Book those that are free").click()

@@ -13,6 +13,7 @@ from tests.board.test_accessibility import violations
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.board.pages import Board, shown
+from tests.support.clients.campaigns import set_groups
 from tests.support.clients.client import hours_from_now
 from tests.support.scenarios.led_course import CREATE_LED, SET_LEADER
 
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WINDOW: ViewportSize = {"width": 360, "height": 800}
 ATTENDANCE = "query($id: ID!) { slotRoster(slotId: $id) { nodes { attendance } } }"
+MADE_AS = "query($id: ID!) { slotRoster(slotId: $id) { nodes { madeAs user { name } } } }"
 MAILS = "{ outbox(first: 50) { nodes { kind user { name } slot { id } } } }"
 
 
@@ -56,6 +58,56 @@ async def test_a_secretary_gives_a_teacher_a_list_and_ends_that_later(board: Boa
     await page.get_by_role("button", name="Nobody leads").click()
     await expect(page.locator("main li").filter(has_text="Ms Frank")).not_to_contain_text("led by")
     assert (await ada.execute("{ me { leadsSlots } }"))["leadsSlots"] is False
+
+
+async def test_a_teacher_books_who_forgot_of_the_classes_that_the_secretary_allows(
+    board: Board,
+) -> None:
+    ada, mia, bo, tom = [await board.student(name) for name in ("Ada Graf", "Mia", "Bo", "Tom")]
+    await board.vouch_for(ada)
+    for pupil, group in ((mia, "5a"), (tom, "5b"), (bo, "6a")):
+        await board.vouch_for(pupil)
+        await set_groups(board.organizer, pupil, group)
+    leader = await ada.fetch_user_id()
+    await board.organizer.execute(CREATE_LED, name="Ms Graf", leader=leader)
+    course = await board.course(title="Robots", resource="Ms Graf")
+    await tom.book_slot(await board.organizer.add_slot(campaignId=course.campaign_id))
+    page = await board.open(await board.context(ada, viewport=WINDOW), "#/led")
+    await page.get_by_role("button", name="List: Robots").click()
+    await shown(page, "Nobody has a place yet.").wait_for()
+    add = page.get_by_role("button", name="Book for somebody")
+    await expect(add).to_have_count(0)  # as nobody allows it
+    keller = await board.colleague("Ms Keller")
+    address = f"#/plan/{course.campaign_id}/settings"
+    settings = await board.open(await board.context(keller), address)
+    await settings.get_by_text("More settings").click()
+    await settings.get_by_label("Groups that teachers can book").fill("5*")
+    await settings.get_by_role("button", name="Save").click()
+    await settings.get_by_role("link", name="Settings").wait_for()
+    await page.reload()
+    await page.get_by_role("button", name="List: Robots").click()
+    await add.click()
+    await shown(page, "Only for 5…").wait_for()
+    search = page.get_by_label("Name", exact=True)
+    await search.fill("Bo")
+    await shown(page, "Nobody found.").wait_for()
+    await search.fill("Tom")
+    await page.get_by_role("button", name="Book: Tom").click()
+    await shown(page, "This course overlaps with another booking of this person.").wait_for()
+    await search.fill("Mia")
+    await expect(page.get_by_role("button", name="Reserve")).to_have_count(0)
+    await page.get_by_role("button", name="Book: Mia").click()
+    roster = page.get_by_role("region", name="Who has a place 1")
+    await roster.get_by_text("Mia").first.wait_for()
+    assert await violations(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth") <= WINDOW["width"]
+    places = await board.organizer.execute(MADE_AS, id=course.slot_id)
+    assert places["nodes"] == [{"madeAs": "LEADER", "user": {"name": "Mia"}}]
+    await expect(page.get_by_role("button", name="Move")).to_have_count(0)
+    await roster.get_by_role("button", name="Take away: Mia").click()
+    await roster.get_by_role("button", name="Take it away").click()
+    await roster.get_by_role("button", name="Undo: Mia").wait_for()
+    assert (await board.organizer.execute(MADE_AS, id=course.slot_id))["nodes"] == []
 
 
 async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet(

@@ -339,7 +339,7 @@ export function openAccount(code) {
       sessions(),
       identities(),
       account.me.email && (code || site.sendsMail) && email(),
-      site.sendsMail && mails(),
+      account.me.email && site.sendsMail && mails(),
       phone(),
       account.me.hasPassword && password(),
       section("data", h("p", null, t("account.dataHelp")), h("div", null, button("second", t("account.download"), download))),

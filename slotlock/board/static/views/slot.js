@@ -48,7 +48,8 @@ export function openSlot(part) {
     if (slot.myBooking && isSwapping) return shows.read("slotsOfCampaign", { campaign: slot.campaign.id }, "slots");
     const isOff = slot.status === "CANCELLED"; // then what is free at that time
     if (!isOff && (slot.myBooking || (freePlaces(slot) > 0 && !slot.myWaitlistEntry))) return [];
-    return shows.read("slotsOfCampaign", { campaign: slot.campaign.id, from: slot.startTime, until: slot.endTime }, "slots");
+    const { startTime: from, endTime: until } = slot.meetings.find((/** @type {any} */ each) => Date.parse(each.endTime) > now()) ?? slot;
+    return shows.read("slotsOfCampaign", { campaign: slot.campaign.id, from, until }, "slots");
   }
 
   const stopListening = onChange((id, change, userId) => {

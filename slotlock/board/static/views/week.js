@@ -98,12 +98,12 @@ export function openWeek() {
       ),
       shows.chips?.(),
       feed.panel(),
+      hasAllCodes && h("ul", { class: "codes span" }, others.map((each) => codeItem(each, codes[each.id]))),
       zones.map(zoneNote),
       givenBack && h("div", { class: "span" }, notice("", "undo", t("said.cancelBooking", { title: givenBack }), courses())),
       next && nextCode(next, shown),
       reserved(),
       days(all, monday),
-      hasAllCodes && h("ul", { class: "codes span" }, others.map((each) => codeItem(each, codes[each.id]))),
     ];
   }
 

@@ -111,6 +111,7 @@ export function openWishes(part) {
   let slotsOf = "";
   const reading = follow(load);
   const stopSession = onSession(reading.again);
+  const ticking = setInterval(redraw, 1000);
 
   /** The teams of this person that have other members. @returns {any[]} */
   const teams = () => data.myTeams.filter((/** @type {any} */ each) => each.members.length > 1);
@@ -403,6 +404,7 @@ export function openWishes(part) {
     leave() {
       reading.stop();
       stopSession();
+      clearInterval(ticking);
       if (state === "saving") send();
       clearTimeout(timer);
     },

@@ -9,8 +9,8 @@ import { listName } from "./parts.js";
 const PAUSE_MS = 250;
 const MOST_USERS = 8;
 
-/** Return the search. @param {(user: any) => any[]} actionsOf returns the buttons of a user */
-export function userPicker(actionsOf) {
+/** Return the search. @param {(user: any) => any[]} actionsOf returns the buttons of a user @param {string} [slot] of a leader, who finds only some */
+export function userPicker(actionsOf, slot) {
   let text = "";
   /** @type {any[] | null} */
   let users = null;
@@ -20,7 +20,8 @@ export function userPicker(actionsOf) {
 
   async function find() {
     const wanted = text.trim();
-    const found = wanted && (await run("findUsers", { filter: { text: wanted }, first: MOST_USERS }).catch(() => null));
+    const [name, variables] = slot ? ["bookableUsers", { slot, text: wanted }] : ["findUsers", { filter: { text: wanted } }];
+    const found = wanted && (await run(name, { ...variables, first: MOST_USERS }).catch(() => null));
     if (wanted !== text.trim()) return;
     users = found ? found.users.nodes : null;
     hasMore = found && found.users.pageInfo.hasNextPage;
@@ -38,7 +39,7 @@ export function userPicker(actionsOf) {
     return h(
       "div",
       { class: "stack", "data-key": "picker" },
-      field("user-search", t("people.search"), {
+      field("user-search", t(slot ? "signin.name" : "people.search"), {
         type: "search",
         autocomplete: "off",
         value: text,

@@ -115,8 +115,8 @@ export class Places {
     ];
   }
 
-  /** Return the buttons of a booking. @param {Place} place */
-  buttons(place) {
+  /** Return the buttons of a booking. @param {Place} place @param {boolean} [canMove] */
+  buttons(place, canMove = true) {
     const { id, slot, user, status } = place;
     const name = user?.name ?? "";
     const confirm = `confirm ${id}`;
@@ -126,7 +126,7 @@ export class Places {
       status === "HELD" && this.actions.button(confirm, "second", [t("action.confirm"), whose(name)], async () => {
         if (await this.actions.run(confirm, "confirmBooking", { id, key: newKey() }, t("roster.booked", { name }))) await this.reload();
       }),
-      slot.campaign && toggleButton([t("roster.move"), whose(name)], this.open === id, () => this.toggle(id, slot.campaign.id)),
+      canMove && slot.campaign && toggleButton([t("roster.move"), whose(name)], this.open === id, () => this.toggle(id, slot.campaign.id)),
       this.actions.askingButton(
         `cancel ${id}`,
         [t("roster.cancel"), whose(name)],

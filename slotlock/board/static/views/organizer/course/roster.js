@@ -3,6 +3,7 @@
 import { newKey } from "../../../client.js";
 import { h } from "../../../kernel.js";
 import { bones, button, icon, section, whose } from "../../../parts.js";
+import { groupsOf } from "../../../slotstate.js";
 import { readAll } from "../../../store.js";
 import { t, timeOf } from "../../../text.js";
 import { focusAfter } from "../forms/actions.js";
@@ -11,7 +12,7 @@ import { byListName, listName, toggleButton, userLink, withCount } from "../part
 import { Places } from "./places.js";
 import { userPicker } from "../userpicker.js";
 
-/** @param {string} slotId @param {() => any} reload @param {boolean} [isLed] shown to a leader, who changes no places */
+/** @param {string} slotId @param {() => any} reload @param {boolean} [isLed] shown to a leader, who only books some people */
 export function roster(slotId, reload, isLed = false) {
   const places = new Places(reload);
   const { actions } = places;
@@ -22,7 +23,7 @@ export function roster(slotId, reload, isLed = false) {
   /** @type {any} */
   let slot = null;
   let isAdding = false;
-  const picker = userPicker(userActions);
+  const picker = userPicker(userActions, isLed ? slotId : "");
 
   /** @param {any} current the slot */
   async function load(current) {
@@ -50,13 +51,18 @@ export function roster(slotId, reload, isLed = false) {
     return [
       h("div", { class: "row" }, slot.remaining > 0
         ? [actions.button(key, "second", [t("action.book"), name], () => change(key, "bookSlot", { input }, t("roster.booked", { name: user.name }))),
-            actions.button(
+            !isLed && actions.button(
               `hold ${user.id}`,
               "plain",
               [t("roster.hold"), name.cloneNode(true)],
               () => change(`hold ${user.id}`, "bookSlot", { input: { ...input, hold: true } }, t("roster.booked", { name: user.name })),
             )]
-        : actions.button(key, "second", [t("action.join"), name], () => change(key, "joinWaitlist", { slotId, userId: user.id }, t("roster.waits")))),
+        : !isLed && actions.button(
+          key,
+          "second",
+          [t("action.join"), name],
+          () => change(key, "joinWaitlist", { slotId, userId: user.id }, t("roster.waits")),
+        )),
       actions.problem(key),
       actions.problem(`hold ${user.id}`),
     ];
@@ -83,7 +89,10 @@ export function roster(slotId, reload, isLed = false) {
       "li",
       { "data-key": booking.id },
       h("p", null, nameOf(booking), h("br"), h("span", { class: "soft" }, notes.filter(Boolean).join(" · "))),
-      slot.status !== "CANCELLED" && (places.note(booking) ?? [status(booking), !isLed && [places.buttons(booking), places.mover(booking)]]),
+      slot.status !== "CANCELLED" && (places.note(booking) ?? [
+        status(booking),
+        (!isLed || madeAs === "LEADER") && [places.buttons(booking, !isLed), places.mover(booking)],
+      ]),
     );
   }
 
@@ -117,14 +126,17 @@ export function roster(slotId, reload, isLed = false) {
   function render(current) {
     slot = current;
     const order = places.rows(bookings ?? []).sort(byListName);
+    const groups = slot.campaign?.leaderGroups ?? [];
+    const canAdd = slot.status === "PUBLISHED" && (!isLed || (groups.length > 0 && (isAdding || slot.remaining > 0)));
     const line = places.rows(waiting, true).sort((/** @type {any} */ a, /** @type {any} */ b) => a.position - b.position);
     return h(
       "div",
       { class: "stack loose", "data-key": "people" },
       section("roster", withCount(t(slot.status === "CANCELLED" ? "roster.ended" : "roster.title"), bookings && String(bookings.length)), [
-        isAdding && slot.status === "PUBLISHED" && picker.render(),
+        isAdding && canAdd && isLed && h("p", { class: "soft" }, t("state.onlyFor", { groups: groupsOf({ onlyForGroups: groups }) })),
+        isAdding && canAdd && picker.render(),
         !bookings ? bones(4) : order.length ? h("ul", { class: "frame list" }, order.map(bookingRow)) : h("p", { class: "soft" }, t("roster.empty")),
-      ], { actions: !isLed && slot.status === "PUBLISHED" && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
+      ], { actions: canAdd && toggleButton(t("roster.add"), isAdding, toggleAdding) }),
       line.length > 0 && section(
         "waiting",
         withCount(t("roster.waiting"), String(waiting.length)),

@@ -2,7 +2,7 @@
 /** The settings of a campaign as a form. */
 import { site } from "../../../page.js";
 import { Form } from "./form.js";
-import { groupField, groupsIn } from "./groups.js";
+import { groupField, groupsField, groupsIn } from "./groups.js";
 import { GROUP_LIMITS, QUEUE_ONLY } from "./limits.js";
 import { isPast } from "./localtime.js";
 
@@ -26,6 +26,7 @@ const CAMPAIGN_FIELDS = [
   { name: "reminderMinutes", kind: "duration", ofMail: true },
   { name: "openingMailHours", kind: "count", ofMail: true },
   QUEUE_ONLY,
+  groupsField("leaderGroups"),
   ...GROUP_LIMITS,
   { name: "noShowCount", kind: "count", min: 1, sent: "noShowLimit", from: ({ noShowLimit }) => noShowLimit?.count, read: readNoShows },
   { name: "noShowDays", kind: "count", min: 1, sent: "", from: ({ noShowLimit }) => noShowLimit?.days },
@@ -44,7 +45,7 @@ export function campaignFields(form) {
     (isPast(form.values.closesAt, form.zone) || form.values.allowPast) && form.check("allowPast"),
     form.show("eligibleGroups", ["maxBookings", "groupLimitsEach"], "forbidOverlap"),
     form.more(
-      [form.label("ofPlaces"), "isQueueOnly", "requireVerifiedEmail", "groupLimits"],
+      [form.label("ofPlaces"), "isQueueOnly", "requireVerifiedEmail", "groupLimits", "leaderGroups"],
       [form.label("ofReturns"), "cancelUntil", ["noShowCount", "noShowDays"]],
       (site.sendsMail || form.values.mailNote) && [form.label("ofMails"), "mailNote", ["reminderMinutes", "openingMailHours"]],
     ),

@@ -69,6 +69,14 @@ export function groupField(form, name, attributes = {}) {
   ];
 }
 
+/** Return a field of a form for a list of groups. @param {string} name @returns {import("./form.js").Field} */
+export const groupsField = (name) => ({
+  name,
+  show: (form) => groupField(form, name),
+  from: (found) => (found[name] ?? []).join(", "),
+  read: ({ values }) => groupsIn(values[name]),
+});
+
 /** Return the names of all groups, for the fields of the page that have them as their `list`. */
 export function groupList() {
   return h("datalist", { id: "groups" }, sorted().map(([group]) => h("option", { value: group })));

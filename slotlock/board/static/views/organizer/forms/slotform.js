@@ -4,7 +4,7 @@ import { h } from "../../../kernel.js";
 import { site } from "../../../page.js";
 import { t } from "../../../text.js";
 import { Form, zoneHelp } from "./form.js";
-import { groupField, groupsIn } from "./groups.js";
+import { groupsField } from "./groups.js";
 import { dayName, holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
 import { GROUP_LIMITS, QUEUE_ONLY } from "./limits.js";
 import { DAY_MS, fromLocal, isPast, isZone, plusDays, toLocal } from "./localtime.js";
@@ -25,12 +25,7 @@ const SLOT_FIELDS = [
   { name: "meetingUrl", type: "url", inputmode: "url", maxlength: 2000 },
   ...RESOURCES,
   { name: "capacity", kind: "count", default: 12, required: true, min: 1 },
-  {
-    name: "onlyForGroups",
-    show: (form, { name }) => groupField(form, name),
-    from: ({ onlyForGroups = [] }) => onlyForGroups.join(", "),
-    read: ({ values }) => groupsIn(values.onlyForGroups),
-  },
+  groupsField("onlyForGroups"),
   { name: "kind", kind: "choice", default: "COURSE", options: ["COURSE", "MEETING", "OTHER"] },
   { name: "holdMinutes", kind: "duration", default: 5, required: true },
   { name: "holdCooldownMinutes", kind: "duration", default: 0, required: true, ofNone: 1 },
