@@ -221,7 +221,7 @@ def test_a_client_that_is_still_sending_reads_why_its_request_is_refused(
         assert caplog.records == []
         monkeypatch.setattr(HttpProtocol, "_linger", lambda self: self.transport.close())
         for start, _ in REFUSED_UPLOADS.values():
-            with pytest.raises(OSError, match="reset by peer|Broken pipe|not connected"):
+            with pytest.raises(OSError, match=r"reset by peer|Broken pipe|not connected"):
                 upload(address, start)
 
 
