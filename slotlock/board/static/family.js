@@ -166,7 +166,6 @@ function ableState(slot, all, able, context) {
   const isFull = kind === "join";
   const shown = isFull ? fullState(slot, null) : openState(slot, context);
   if (isFull && !shown.action) return shown;
-  if (whom.several && !isFull && !context.isPage) return shown;
   const [one, ...more] = able;
   const isForAll = more.length > 0 || teammates().length > 0;
   const barred = isForAll ? [] : all.filter((each) => !has(each) && !(context.isPage && barredState(each, context).action)).map(whyNot).filter(Boolean);

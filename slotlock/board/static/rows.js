@@ -2,6 +2,7 @@
 /** A slot as a row: its time, what it is, its state, and one action. */
 import { deciding, placeOf, refused } from "./bookings.js";
 import { h } from "./kernel.js";
+import { checkbox, hidden } from "./parts.js";
 import { others, placesFor, shows, whom } from "./people.js";
 import { newRefusal, shownState, stars } from "./slotstate.js";
 import { compareNames, dateKey, dayOf, language, rhythmOf, t, timeOf } from "./text.js";
@@ -21,6 +22,9 @@ export function footOf({ left, action, second }) {
 export function slotRow(slot, context) {
   const shown = shownState(slot, context);
   const { isAside, swapFrom, own } = context;
+  const { several } = whom;
+  // What was chosen can be left out, also once it is full.
+  if (several && (several.has(slot.id) || /open|almost|stale/.test(shown.state))) shown.action = () => tick(slot, several);
   const isStarred = shown.state === "soon" && stars().has(slot.id);
   return {
     key: slot.id,
@@ -37,10 +41,16 @@ export function slotRow(slot, context) {
       refused.get(slot.id)?.at,
       newRefusal(slot)?.at,
       others().length && signatureBelow(slot),
-      whom.several?.has(slot.id),
+      several?.has(slot.id),
     ]),
     build: () => rowElement(slot, shown, context.isOfAnyDay),
   };
+}
+
+/** Return a box that chooses a slot, with others. @param {any} slot @param {Set<string>} several */
+function tick({ id, title }, several) {
+  const set = (/** @type {boolean} */ isChosen) => void (isChosen ? several.add(id) : several.delete(id));
+  return checkbox("check", hidden(title), { checked: several.has(id) }, set);
 }
 
 /** Return what is known of others and their places. @param {any} slot */

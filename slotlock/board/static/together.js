@@ -87,7 +87,7 @@ function stateOfOther(slot, { id, name }, isPage) {
 /** Give back the place that was booked here for another person. @param {string} slotId @param {{id: string, person: any}} place */
 async function giveBack(slotId, { id, person }) {
   const key = newKey();
-  const result = await sendUntilAnswered(() => resultOf("cancelBooking", { id, key }), { isWanted: () => true, onTrouble: () => {} });
+  const result = await sendUntilAnswered(() => resultOf("cancelBooking", { id, key }));
   if (!result) return;
   const isDone = result.booking || result.code === "BOOKING_NOT_FOUND";
   if (isDone) notePlaces(slotId, placesFor(slotId).filter((each) => each.id !== id));
@@ -179,6 +179,12 @@ function bar(slots) {
     redraw();
   };
   const isBusy = deciding.has(SEVERAL);
+  const few = isBusy ? [] : chosen.flatMap((slot) => {
+    const count = freePlaces(slot);
+    const wanted = claims.filter((each) => each.slotId === slot.id).length;
+    return count < wanted ? t("whom.why", { name: slot.title, why: t(count ? "whom.tooMany" : "their.SLOT_FULL", { count, chosen: wanted }) }) : [];
+  });
+  const trouble = few.length ? sentences([failed ? t("whom.none") : "", ...few]) : failed && reason(failed);
   const hide = () => {
     refused.delete(SEVERAL);
     redraw();
@@ -189,7 +195,7 @@ function bar(slots) {
     reason(failed),
     button("plain", [icon("cross"), hidden(t("news.hide"))], hide),
   ));
-  const more = { disabled: !claims.length || claims.length > MOST_CLAIMS || isBusy };
+  const more = { disabled: !claims.length || few.length > 0 || claims.length > MOST_CLAIMS || isBusy };
   return h(
     "aside",
     { class: "news", "aria-labelledby": "several", "data-key": "several" },
@@ -197,7 +203,7 @@ function bar(slots) {
       "div",
       { class: "notice several" },
       h("h2", { id: "several" }, whom.several ? t("several.chosen", { count: chosen.length }) : t("action.deciding")),
-      failed && h("p", { class: "error" }, icon("warning"), h("span", null, reason(failed))),
+      trouble && h("p", { class: "error" }, icon("warning"), h("span", null, trouble)),
       whom.several && others().length > 0 && whomFields(SEVERAL, everybody(), people),
       whom.several && h(
         "div",
@@ -265,9 +271,9 @@ async function check() {
   if (!ids.length || !me) return;
   const { nodes } = await run("placesOfOthers", { ids }).catch(() => ({ nodes: null }));
   if (!nodes) return;
-  const live = nodes.filter((/** @type {any} */ each) => each?.status === "CONFIRMED" || each?.status === "HELD").map((/** @type {any} */ each) => each.id);
+  const gone = ids.filter((_, index) => !["CONFIRMED", "HELD"].includes(nodes[index]?.status));
   for (const [slotId, places] of Object.entries(allPlaces())) {
-    const left = places.filter(({ id }) => live.includes(id) || !ids.includes(id));
+    const left = places.filter(({ id }) => !gone.includes(id));
     if (left.length < places.length) notePlaces(slotId, left);
   }
 }
@@ -276,7 +282,7 @@ async function check() {
 function invited(onAnswer) {
   /** @param {string} name @param {any} invitation @param {string} text */
   const answer = (name, { teamId }, text) => async () => {
-    const result = await sendUntilAnswered(() => resultOf(name, { teamId }), { isWanted: () => true, onTrouble: () => {} });
+    const result = await sendUntilAnswered(() => resultOf(name, { teamId }));
     if (!result) return;
     answered = result.code ? reason(result) : text;
     say(answered);

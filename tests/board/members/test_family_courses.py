@@ -141,6 +141,29 @@ async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
     assert [await family.places(each) for each in ids] == [both, both]
 
 
+async def test_several_courses_cannot_be_booked_for_more_children_than_one_of_them_has_places(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    go = await another(family, course, "Go", 30)
+    await board.organizer.update_slot(go, capacity=1)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Choose several").click()
+    for title in ("Chess", "Go"):
+        await page.get_by_role("checkbox", name=title, exact=True).check()
+    bar = page.get_by_role("complementary", name="2 courses chosen")
+    await bar.get_by_text("Go: 1 place is free, you chose 2.").wait_for()
+    for name in ("Book all, or none", "Reserve all"):
+        await expect(bar.get_by_role("button", name=name)).to_be_disabled()
+    assert await fits_the_phone(page)
+    await bar.get_by_role("checkbox", name="Ben").uncheck()
+    await expect(bar.get_by_text("you chose 2")).to_have_count(0)
+    await bar.get_by_role("button", name="Book all, or none").click()
+    await expect(course.row(page)).to_contain_text("Mia: booked")
+    assert await family.places(go) == {"Mia": BOOKED}
+
+
 async def test_a_canceled_course_stays_in_the_list_of_those_who_waited_for_it(board: Board) -> None:
     family, noa = await create_family(board, "Mia", "Ben"), await board.student("Noa")
     course = await family.course(capacity=1, waitlistCapacity=5)

@@ -158,7 +158,7 @@ export function openSlots(part) {
   /** @param {number} opensAt @param {string} zone */
   function summary(opensAt, zone) {
     const mine = (live.items ?? []).filter((slot) => slot.myBooking).length;
-    const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
+    const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(campaign.closesAt, zone) }) : t("open.over");
     const limit = campaign.maxBookings;
     const count = me && limit && !shows.family ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
     const isTaken = campaign.draw?.state === "PUBLISHED" && !live.items?.some(freePlaces);
