@@ -367,10 +367,10 @@ function endWatch() {
 
 /** @param {import("./people.js").Person} person */
 function watchChild(person) {
-  const toText = (/** @type {string} */ kind, /** @type {any} */ values) => said({ person }, kind, values);
   return subscribe("watchMyBookings", { userId: person.id }, ({ myBookings: { booking, action, by } }) => {
-    if (by?.id !== me?.id) tellNews({ action, booking }, toText);
-    if (!known.has(bookingState(booking))) for (const load of loads) load();
+    const isOwn = by?.id === me?.id;
+    if (!isOwn) tellNews({ action, booking }, person);
+    if (!isOwn || !known.has(bookingState(booking))) for (const load of loads) load();
   });
 }
 

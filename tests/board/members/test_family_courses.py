@@ -164,6 +164,28 @@ async def test_several_courses_cannot_be_booked_for_more_children_than_one_of_th
     assert await family.places(go) == {"Mia": BOOKED}
 
 
+async def test_an_open_week_shows_at_once_that_a_course_of_a_child_moved_and_is_canceled(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia")
+    course = await family.course()
+    await another(family, course, "Go", 30)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for Mia: Chess").click()
+    await expect(course.row(page, "yours")).to_contain_text("Mia: booked")
+    await page.goto("/board#/week")  # the same page, which knows what it booked
+    meeting = page.locator(".week .meeting")
+    await expect(meeting).to_contain_text("Room 1")
+    await page.locator(".live:not(.stale)").wait_for()
+    await board.organizer.update_slot(course.slot_id, location="Room 2")
+    await expect(meeting).to_contain_text("Room 2")
+    await board.organizer.execute(CANCEL, id=course.slot_id)
+    await expect(meeting.locator("s")).to_have_text("Mia: Chess")
+    news = page.locator(".news")
+    await expect(news).to_contain_text("Mia: Chess does not take place: The teacher is ill")
+    await expect(news).to_contain_text("1 course still has places.")  # for Mia: Eva is in no class
+
+
 async def test_a_canceled_course_stays_in_the_list_of_those_who_waited_for_it(board: Board) -> None:
     family, noa = await create_family(board, "Mia", "Ben"), await board.student("Noa")
     course = await family.course(capacity=1, waitlistCapacity=5)
