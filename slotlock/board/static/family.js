@@ -54,6 +54,11 @@ function myself() {
   return me ?? { id: userId() };
 }
 
+/** Return what is said of a family, or else what is said to one person. @type {typeof t} */
+function text(key, values) {
+  return t(`theirs.${key}`, values, t(key, values));
+}
+
 /** @param {any} slot as one of the family has it */
 function personOf(slot) {
   return slot.person ?? myself();
@@ -176,6 +181,7 @@ function ableState(slot, all, able, context) {
   const isFull = kind === "join";
   const shown = isFull ? fullState(slot, null) : openState(slot, context);
   if (isFull && !shown.action) return shown;
+  if (whom.several && !isFull && !context.isPage) return shown;
   const [one, ...more] = able;
   const isForAll = more.length > 0 || teammates().length > 0;
   const barred = isForAll ? [] : all.filter((each) => !has(each) && !(context.isPage && barredState(each, context).action)).map(whyNot).filter(Boolean);
@@ -421,10 +427,28 @@ async function read(name, variables, field) {
   return lists.flat();
 }
 
-/** Return what the week shows of all places. @param {any} week */
+/** Return what the week shows of all places, and of its days. @param {any} week */
 function ofWeek(week) {
-  const isShown = (/** @type {any} */ { slot }) => !shownOf || personOf(slot)?.id === shownOf;
-  return { ...week, bookings: week.bookings.filter(isShown), entries: week.entries.filter(isShown) };
+  const isShown = (/** @type {any} */ { slot }) => !shownOf || personOf(slot).id === shownOf;
+  const [bookings, entries] = [week.bookings.filter(isShown), week.entries.filter(isShown)];
+  return { ...week, bookings, entries, days: { bookings: shared(bookings), entries: shared(entries) } };
+}
+
+/** Return bookings or entries, those of several in a course as one: a day has no room for each. @param {any[]} all */
+function shared(all) {
+  /** @type {Map<string, any[]>} */
+  const found = new Map();
+  for (const each of all) {
+    const key = [each.slot.id, each.status, each.heldUntil].join();
+    found.set(key, [...found.get(key) ?? [], each]);
+  }
+  return [...found.values()].map((some) => {
+    const [{ slot }] = some;
+    const name = commas(some.map((each) => each.slot.person?.name ?? t("whom.me")));
+    const title = t("whom.why", { name, why: slot.plain ?? slot.title });
+    const said = some.map((each) => textOf({ ...each.slot, myWaitlistEntry: each })).join(" · ");
+    return some.length > 1 ? { ...some[0], slot: { ...slot, title }, said } : some[0];
+  });
 }
 
 /** Return what is kept of a course for the door without a network, with what each of the family has there. @param {string} slotId */
@@ -549,7 +573,7 @@ function account(part) {
 }
 
 Object.assign(shows, {
-  ...{ account, below, chips, dates: datesOfFamily, family, fits, kept, ofWeek, read, places: placesOf, said, watch },
+  ...{ account, below, chips, dates: datesOfFamily, family, fits, kept, ofWeek, read, places: placesOf, said, text, watch },
   wishes: wishers,
   slot: () => (me && isParent() ? "slotOfFamily" : "slot"),
 });

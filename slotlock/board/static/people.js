@@ -41,18 +41,20 @@ let askedAt = 0;
  *   places?: (slot: any, context: any, own: () => any) => any[],
  *   fits?: (slot: any, person: Person) => boolean,
  *   watch?: (load: () => void) => Array<() => void>,
- *   ofWeek?: <T>(week: T) => T,
+ *   ofWeek?: <T>(week: T) => T & {days?: any},
  *   kept?: (slotId: string) => any,
  *   chips?: () => any,
  *   wishes?: (campaignId: string, userIds: string[]) => Partial<Wishers> | null,
+ *   text?: typeof import("./text.js").t,
  *   said?: (slot: any, name: string, values: any) => string,
  *   load: () => void,
  *   read: (name: string, variables: any, field: string) => Promise<any[] | null>,
  *   slot: () => string,
  *   check?: () => void,
  * }} `slot` names the operation that reads one, and `read` reads a list. For parents, `family` is the state of a slot, `places` are
- * the parts of its page, `account` is a part of the account, `said` is what was done for a child, `watch` follows what the children
- * have, `ofWeek` is what the week shows of all, as `chips` choose, `kept` is a course without a network, and `fits` says
+ * the parts of its page, `account` is a part of the account, `text` is what is said of
+ * a family instead, `said` is what was done for a child, `watch` follows what the children
+ * have, `ofWeek` is what the week and its days show of all, as `chips` choose, `kept` is a course without a network, and `fits` says
  * who can have a place.
  */
 export const shows = { load: () => {}, read: async () => null, slot: () => "slot" };
@@ -124,7 +126,8 @@ export async function readPeople(youngMs = 0) {
   const data = await run("people").catch(() => null);
   if (!data || persons.user !== user) return;
   const mates = data.myTeams.flatMap((/** @type {any} */ team) => team.members.map((/** @type {any} */ each) => each.user));
-  const all = [...mates, ...data.me?.dependents ?? []];
+  const own = data.me?.dependents ?? [];
+  const all = [...own, ...mates, ...own]; // a child who is a teammate as well stays with the others, and has groups
   const found = new Map(all.filter((/** @type {any} */ each) => each && each.id !== user).map((/** @type {any} */ each) => [each.id, each]));
   const isAwaiting = data.myTeams.some((/** @type {any} */ team) => team.invitations.length);
   keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations, leads: data.me?.leadsSlots, isAwaiting });

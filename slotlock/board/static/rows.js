@@ -2,9 +2,8 @@
 /** A slot as a row: its time, what it is, its state, and one action. */
 import { deciding, placeOf, refused } from "./bookings.js";
 import { h } from "./kernel.js";
-import { checkbox, hidden } from "./parts.js";
 import { others, placesFor, shows, whom } from "./people.js";
-import { newRefusal, shownState, stars } from "./slotstate.js";
+import { newRefusal, shownState, stars, tick } from "./slotstate.js";
 import { compareNames, dateKey, dayOf, language, rhythmOf, t, timeOf } from "./text.js";
 
 /** Return its number, where it is, and who leads it. @param {any} slot */
@@ -24,7 +23,7 @@ export function slotRow(slot, context) {
   const { isAside, swapFrom, own } = context;
   const { several } = whom;
   // What was chosen can be left out, also once it is full.
-  if (several && (several.has(slot.id) || /open|almost|stale/.test(shown.state))) shown.action = () => tick(slot, several);
+  if (several?.has(slot.id)) shown.action = () => tick(slot, several);
   const isStarred = shown.state === "soon" && stars().has(slot.id);
   return {
     key: slot.id,
@@ -45,12 +44,6 @@ export function slotRow(slot, context) {
     ]),
     build: () => rowElement(slot, shown, context.isOfAnyDay),
   };
-}
-
-/** Return a box that chooses a slot, with others. @param {any} slot @param {Set<string>} several */
-function tick({ id, title }, several) {
-  const set = (/** @type {boolean} */ isChosen) => void (isChosen ? several.add(id) : several.delete(id));
-  return checkbox("check", hidden(title), { checked: several.has(id) }, set);
 }
 
 /** Return what is known of others and their places. @param {any} slot */

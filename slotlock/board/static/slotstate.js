@@ -3,7 +3,7 @@
 import { deciding, refused, book, cancel, confirm, extend, join, reason, swap } from "./bookings.js";
 import { now } from "./clock.js";
 import { me } from "./client.js";
-import { button, hidden, icon, places, whose } from "./parts.js";
+import { button, checkbox, hidden, icon, places, whose } from "./parts.js";
 import { h, redraw } from "./kernel.js";
 import { go, say, signInFirst } from "./page.js";
 import { children, others, placeKey, shows, whom } from "./people.js";
@@ -304,7 +304,8 @@ export function openState(slot, { isOld, readAt, isAside, isPage }) {
   );
   const kind = isOld || isAside ? "second" : "";
   const isForAll = others().length > 0 && Boolean(shows.below); // until then, one books for oneself
-  const action = () => isForAll
+  const { several } = whom;
+  const action = () => several && !isPage && !isQueue ? tick(slot, several) : isForAll
     ? button(
       kind,
       [t(isQueue ? "action.queueFor" : "action.bookFor"), title(slot)],
@@ -314,6 +315,12 @@ export function openState(slot, { isOld, readAt, isAside, isPage }) {
     : button(kind, [t(isQueue ? "action.queue" : "action.book"), title(slot)], () => asUser(() => book(slot)));
   const state = isOld ? "stale" : isQueue ? "queue" : isAlmost ? "almost" : "open";
   return { state, moment, left: () => [freeDashes(slot), text()], isForAll, ...(!(isForAll && isPage) && { action }) };
+}
+
+/** Return a box that chooses a slot, with others. @param {any} slot @param {Set<string>} several */
+export function tick({ id, title: name }, several) {
+  const set = (/** @type {boolean} */ isChosen) => void (isChosen ? several.add(id) : several.delete(id));
+  return checkbox("check", hidden(name), { checked: several.has(id) }, set);
 }
 
 /** Show in the row of a slot for whom to book, or hide it. @param {any} slot */

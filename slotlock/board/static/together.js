@@ -167,10 +167,12 @@ const MOST_IDS = 100;
 /** Book or reserve what is chosen in a list, and say what came of it, also after a reload. @param {any[]} slots of the list */
 function bar(slots) {
   const chosen = slots.filter(({ id }) => whom.several?.has(id));
-  const people = chosenOf(SEVERAL, everybody());
-  const claims = chosen.flatMap((slot) => people
-    .filter((person) => shows.fits?.(slot, person) ?? true)
+  const able = everybody().filter((person) => slots.some((slot) => shows.fits?.(slot, person)));
+  const people = chosenOf(SEVERAL, able);
+  const wanted = chosen.map((slot) => people
+    .filter((person) => shows.fits?.(slot, person))
     .map((person) => ({ slotId: slot.id, title: slot.title, person })));
+  const claims = wanted.flat();
   const failed = refused.get(SEVERAL)?.refusal;
   const act = (/** @type {boolean} */ hold) => async () => {
     await bookAll(SEVERAL, claims, hold);
@@ -179,10 +181,9 @@ function bar(slots) {
     redraw();
   };
   const isBusy = deciding.has(SEVERAL);
-  const few = isBusy ? [] : chosen.flatMap((slot) => {
-    const count = freePlaces(slot);
-    const wanted = claims.filter((each) => each.slotId === slot.id).length;
-    return count < wanted ? t("whom.why", { name: slot.title, why: t(count ? "whom.tooMany" : "their.SLOT_FULL", { count, chosen: wanted }) }) : [];
+  const few = isBusy ? [] : chosen.flatMap((slot, index) => {
+    const [count, { length }] = [freePlaces(slot), wanted[index]];
+    return count < length ? t("whom.why", { name: slot.title, why: t(count ? "whom.tooMany" : "their.SLOT_FULL", { count, chosen: length }) }) : [];
   });
   const trouble = few.length ? sentences([failed ? t("whom.none") : "", ...few]) : failed && reason(failed);
   const hide = () => {
@@ -204,7 +205,7 @@ function bar(slots) {
       { class: "notice several" },
       h("h2", { id: "several" }, whom.several ? t("several.chosen", { count: chosen.length }) : t("action.deciding")),
       trouble && h("p", { class: "error" }, icon("warning"), h("span", null, trouble)),
-      whom.several && others().length > 0 && whomFields(SEVERAL, everybody(), people),
+      whom.several && others().length > 0 && whomFields(SEVERAL, able, people),
       whom.several && h(
         "div",
         { class: "row" },
@@ -313,5 +314,5 @@ onChange(() => {
   clearTimeout(rereading);
   rereading = setTimeout(() => [...datesOf.keys()].forEach(readDates), REREAD_MS);
 });
-Object.assign(shows, { below, invited, check, bar, dates });
+Object.assign(shows, { below, invited, check, bar, dates, fits: isFree });
 check();

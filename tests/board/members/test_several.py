@@ -96,7 +96,7 @@ async def test_a_chosen_course_that_became_full_is_named_and_can_be_left_out(boa
     bar = page.get_by_role("complementary", name="3 courses chosen")
     await bar.get_by_text("Yoga: no place left.").wait_for()
     await expect(bar.get_by_role("button", name="Book all, or none")).to_be_disabled()
-    await page.get_by_role("checkbox", name="Yoga", exact=True).uncheck()
+    await page.get_by_role("checkbox", name="Yoga", exact=True).click()  # which is gone then
     await expect(page.get_by_role("checkbox", name="Yoga", exact=True)).to_have_count(0)
     await page.get_by_role("button", name="Book all, or none").click()
     await expect(page.locator('li.slot[data-state="yours"]')).to_have_count(2)

@@ -72,8 +72,8 @@ export function openWeek() {
     if (!me && !hasSession())
       return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
     if (!week) return [h("h1", null, t("tab.week")), load.error ? failure(load.error, load) : bones(4)];
-    const shown = shows.ofWeek?.(week) ?? week;
-    const all = entriesOf(shown);
+    const shown = shows.ofWeek?.(week) ?? { ...week, days: week };
+    const all = entriesOf(shown.days);
     const monday = shownMonday || mondayOf(all);
     const next = nextOf(shown);
     if (all.length) shownMonday = monday; // giving back the last one moves nothing
@@ -324,7 +324,7 @@ function meetingItem({ key, slot, booking, entry, startTime, endTime, from, to, 
   const quarter = (/** @type {number} */ value) => Math.round(value * 4) / 4;
   let text = t("week.booked");
   if (isCancelled) text = offText(slot);
-  else if (entry) text = entry.position ? t("week.waiting", { ordinal: ordinal(entry.position) }) : t("state.waitingSomewhere");
+  else if (entry) text = entry.said ?? (entry.position ? t("week.waiting", { ordinal: ordinal(entry.position) }) : t("state.waitingSomewhere"));
   else if (isWaiting) text = t(booking.waitedSince ? "state.offered" : "state.held", { time: timeOf(booking.heldUntil, slot.timeZone) });
   return h(
     "li",
