@@ -18,7 +18,7 @@ SLOW = (
     "deploy/test_published_images.py::test_the_user_that_compose_creates",
     # long scenes in a browser
     "board/members/test_families.py", "board/members/test_family_wishes.py",
-    "board/members/test_family_courses.py",
+    "board/members/test_family_codes.py", "board/members/test_family_courses.py",
     "board/members/test_lists.py",
     "board/members/test_several.py", "board/members/test_teams.py",
     "board/test_accessibility.py", "board/test_guide.py",

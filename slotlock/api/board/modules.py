@@ -19,14 +19,17 @@ COMMENTS_AND_BLANKS = re.compile(
 )
 # Ends of lines that mean nothing: no statement ends there, or it ends without them, too.
 LINE_ENDS = re.compile(r"(?<=[(\[{,;])\n|\n(?=[)\]}.?:])")
+# Blanks around signs that no text of the board has with blanks: a test compares the tokens.
+BLANKS = re.compile(r" (?:=>|[=!]==|&&|\|\||\?\?|[=+*?:]) |(?<=\{) | (?=\})")
 
 
 def stripped(module: str) -> str:
-    """Return a module without comments, blank lines, indentation and most ends of lines.
+    """Return a module without comments, indentation, most ends of lines, and blanks around signs.
 
     It takes no sign from a text or a regular expression of the board: a test compares the tokens.
     """
-    return LINE_ENDS.sub("", COMMENTS_AND_BLANKS.sub("", module))
+    lines = LINE_ENDS.sub("", COMMENTS_AND_BLANKS.sub("", module))
+    return BLANKS.sub(lambda found: found[0].strip(), lines)
 
 
 def merged_modules(

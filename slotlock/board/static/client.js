@@ -200,7 +200,7 @@ export async function signOut() {
     const renewed = refreshToken && (await post("refreshSession", { refreshToken }, "")).refreshSession.accessToken;
     return post("logout", {}, renewed ? `Bearer ${renewed}` : used);
   };
-  await sendUntilAnswered(end, { isWanted: () => true, onTrouble: () => noteEnding(true) });
+  await sendUntilAnswered(end, { onTrouble: () => noteEnding(true) });
   noteEnding(false);
 }
 
@@ -326,10 +326,10 @@ export function newKey() {
 /**
  * Send a request with its key until there is an answer that stays, however often that is lost; but never as another user.
  * @param {() => Promise<any>} send returns the result: one with a `code` did not work
- * @param {{isWanted: () => boolean, onTrouble: (code: string) => void, codes?: Set<string>}} caller with the codes after which it is sent again
+ * @param {{isWanted?: () => boolean, onTrouble?: (code: string) => void, codes?: Set<string>}} [caller] with the codes after which it is sent again
  * @returns {Promise<any>} the result, or null if it is not wanted any more
  */
-export async function sendUntilAnswered(send, { isWanted, onTrouble, codes = PASSING }) {
+export async function sendUntilAnswered(send, { isWanted = () => true, onTrouble = () => {}, codes = PASSING } = {}) {
   const id = me?.id;
   for (let attempt = 0; ; attempt += 1) {
     const result = await send().catch(failed);

@@ -3,9 +3,10 @@
 import { book, bookFor, bookingState, cancel, cancelUntil, confirm, deciding, extend, join, known } from "./bookings.js";
 import { leave, leaveQueue, onChange, reason, refused } from "./bookings.js";
 import { now } from "./clock.js";
-import { me } from "./client.js";
+import { me, userId } from "./client.js";
 import { h, redraw } from "./kernel.js";
 import { tellNews } from "./news.js";
+import { keptWeek } from "./offline.js";
 import { go } from "./page.js";
 import { askOnce, bookingActions, button, checkInCodeFigure, checkbox, icon, notice, places, section, whose } from "./parts.js";
 import { children, placeIn, placeKey, readPeople, shows, whom } from "./people.js";
@@ -15,6 +16,10 @@ import { subscribe } from "./socket.js";
 import { readAll } from "./store.js";
 import { commas, listOf, ordinal, t, timeOf } from "./text.js";
 import { belowSlot, choiceAmong, isFree, teammates } from "./together.js";
+
+// The worker keeps the files that all members need without a network; parents need this one as well.
+const { url } = import.meta;
+globalThis.caches?.open(`slotlock-board-${url.split("/").at(-2)}`).then((cache) => cache.add(url)).catch(() => null);
 
 /** Nobody is kept from a place for good by these. */
 const PASSING = ["SLOT_FULL", "NOT_YET_OPEN", "QUEUE_ONLY"];
@@ -45,9 +50,19 @@ function isAble(slot) {
   return !has(slot) && !deciding.has(placeKey(slot)) && (!refusal || PASSING.includes(refusal.code));
 }
 
+/** Return this person, of whom only the id is known while no network confirms the session. @returns {any} */
+function myself() {
+  return me ?? { id: userId() };
+}
+
+/** Return what is said of a family, or else what is said to one person. @type {typeof t} */
+function text(key, values) {
+  return t(`theirs.${key}`, values, t(key, values));
+}
+
 /** @param {any} slot as one of the family has it */
 function personOf(slot) {
-  return slot.person ?? me;
+  return slot.person ?? myself();
 }
 
 /** Return a text with the name of whom it is about. @param {any} slot as one of the family has it @param {string} text */
@@ -303,12 +318,13 @@ onChange((id, { movedFrom }, userId) => {
 /** Offer a child to swap a place for what is free. @param {any} slot as the child has it @param {import("./slotstate.js").Context} context */
 function swaps({ campaign, title, myBooking: { id }, person }, context) {
   if (offered.id !== campaign.id) {
-    const latest = offered = { id: campaign.id };
+    offered = { id: campaign.id };
+    const latest = offered;
     read("slotsOfCampaign", { campaign: campaign.id }, "slots").then((slots) => (latest.slots = slots), () => null).then(redraw);
   }
   const row = (/** @type {any} */ each) => {
     const shown = shownState(each, { ...context, swapFrom: { id, title } });
-    const name = h("p", null, h("a", { href: `#/slot/${each.id}` }, each.title), " · ", opening(Date.parse(each.startTime), each.timeZone));
+    const name = h("p", null, h("a", { href: `#/slot/${each.id}` }, each.title), " · ", opening(each.startTime, each.timeZone));
     const foot = footOf({ ...shown, left: () => [name, shown.left()] });
     return h("li", { class: "slot alone", "data-state": shown.state, "data-key": placeKey(each) }, foot);
   };
@@ -380,10 +396,10 @@ function endWatch() {
 
 /** @param {import("./people.js").Person} person */
 function watchChild(person) {
-  const toText = (/** @type {string} */ kind, /** @type {any} */ values) => said({ person }, kind, values);
   return subscribe("watchMyBookings", { userId: person.id }, ({ myBookings: { booking, action, by } }) => {
-    if (by?.id !== me?.id) tellNews({ action, booking }, toText);
-    if (!known.has(bookingState(booking))) for (const load of loads) load();
+    const isOwn = by?.id === me?.id;
+    if (!isOwn) tellNews({ action, booking }, person);
+    if (!isOwn || !known.has(bookingState(booking))) for (const load of loads) load();
   });
 }
 
@@ -402,7 +418,7 @@ let shownOf = "";
  * @param {string} name @param {any} variables @param {string} field
  */
 async function read(name, variables, field) {
-  if (!isParent()) return readAll(name, variables, field);
+  if (!me || !isParent()) return readAll(name, variables, field);
   if (Object.hasOwn(OF_FAMILY, name)) {
     const { id: series, ...others } = variables;
     const slots = await readAll("slotsOfFamily", { ...others, series, ...OF_FAMILY[name] }, field);
@@ -417,21 +433,50 @@ async function read(name, variables, field) {
       readPeople(); // this is the child of somebody else now
       return null;
     });
-    const toNamed = (/** @type {any} */ slot) => (person ? { ...slot, person, isNamed: true, title: withName({ person }, slot.title) } : slot);
-    return (all ?? []).map((each) => ({ ...each, slot: toNamed(each.slot) }));
+    const toNamed = (/** @type {any} */ slot) => ({ ...slot, person, isNamed: true, plain: slot.title, title: withName({ person }, slot.title) });
+    return (all ?? []).map((each) => (person ? { ...each, slot: toNamed(each.slot) } : each));
   }));
   return lists.flat();
 }
 
-/** Return what the week shows of all places. @param {any} week */
+/** Return what the week shows of all places, and of its days. @param {any} week */
 function ofWeek(week) {
-  const isShown = (/** @type {any} */ { slot }) => !shownOf || personOf(slot)?.id === shownOf;
-  return { ...week, bookings: week.bookings.filter(isShown), entries: week.entries.filter(isShown) };
+  const isShown = (/** @type {any} */ { slot }) => !shownOf || personOf(slot).id === shownOf;
+  const [bookings, entries] = [week.bookings.filter(isShown), week.entries.filter(isShown)];
+  return { ...week, bookings, entries, days: { bookings: shared(bookings), entries: shared(entries) } };
+}
+
+/** Return bookings or entries, those of several in a course as one: a day has no room for each. @param {any[]} all */
+function shared(all) {
+  /** @type {Map<string, any[]>} */
+  const found = new Map();
+  for (const each of all) {
+    const key = [each.slot.id, each.status, each.heldUntil].join();
+    found.set(key, [...found.get(key) ?? [], each]);
+  }
+  return [...found.values()].map((some) => {
+    const [{ slot }] = some;
+    const name = commas(some.map((each) => each.slot.person?.name ?? t("whom.me")));
+    const title = t("whom.why", { name, why: slot.plain ?? slot.title });
+    const said = some.map((each) => textOf({ ...each.slot, myWaitlistEntry: each })).join(" · ");
+    return some.length > 1 ? { ...some[0], slot: { ...slot, title }, said } : some[0];
+  });
+}
+
+/** Return what is kept of a course for the door without a network, with what each of the family has there. @param {string} slotId */
+function kept(slotId) {
+  const all = keptWeek()?.bookings.filter((/** @type {any} */ { slot }) => slot.id === slotId) ?? [];
+  const [own, theirs] = [false, true].map((isChild) => all.filter((/** @type {any} */ { slot }) => Boolean(slot.person) === isChild));
+  const familyPlaces = theirs.map((/** @type {any} */ myBooking) => ({ user: myBooking.slot.person, myBooking }));
+  const slot = all[0]?.slot;
+  // Without a network, nobody else can have a place.
+  const others = { myBooking: own[0], familyPlaces, myEligibility: { refusal: { code: "CLOSED" } } };
+  return slot && { ...slot, ...others, title: slot.plain ?? slot.title, person: null, isNamed: false };
 }
 
 /** Let parents choose whose places the week shows. */
 function chips() {
-  const people = [{ id: "", name: t("week.all") }, ...children(), { ...me, name: t("whom.me") }];
+  const people = [{ id: "", name: t("week.all") }, ...children(), { ...myself(), name: t("whom.me") }];
   return isParent() && chipsOf(people, shownOf, (id) => (shownOf = id));
 }
 
@@ -452,7 +497,7 @@ function datesOfFamily(slot) {
   if (!slot.familyPlaces) return datesOfOne?.(slot);
   const able = everybody(slot).filter(({ myEligibility }) => myEligibility?.refusal?.code !== "NOT_ELIGIBLE");
   const shown = able.find((each) => personOf(each).id === datesFor) ?? able.find(({ person }) => person) ?? able[0];
-  const people = able.map(({ person }) => person ?? { ...me, name: t("whom.me") });
+  const people = able.map(({ person }) => person ?? { ...myself(), name: t("whom.me") });
   return shown && datesOfOne?.(shown, chipsOf(people, personOf(shown).id, (id) => (datesFor = id)));
 }
 
@@ -467,7 +512,7 @@ function wishers(campaignId, userIds) {
   /** Whether a list can still begin: later, only those who have one together are shown together. */
   let isOpen = false;
   const isFor = (/** @type {any} */ person, /** @type {any} */ slot = null) => isForMe(campaign, slot, [person]);
-  const peopleOf = (/** @type {string[]} */ some) => [...children(), me].filter((each) => some.includes(each.id));
+  const peopleOf = (/** @type {string[]} */ some) => [...children(), myself()].filter((each) => some.includes(each.id));
   const idsOf = (/** @type {string[]} */ some) => peopleOf(some).map(({ id }) => id);
   const namesOf = (/** @type {string[]} */ some) => listOf(peopleOf(some).map((each) => each.name));
   /** The ids of those whose wishes these are. */
@@ -540,7 +585,7 @@ function account(part) {
 }
 
 Object.assign(shows, {
-  ...{ account, below, chips, dates: datesOfFamily, family, fits, ofWeek, read, places: placesOf, said, watch },
+  ...{ account, below, chips, dates: datesOfFamily, family, fits, kept, ofWeek, read, places: placesOf, said, text, watch },
   wishes: wishers,
-  slot: () => (isParent() ? "slotOfFamily" : "slot"),
+  slot: () => (me && isParent() ? "slotOfFamily" : "slot"),
 });

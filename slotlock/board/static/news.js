@@ -3,7 +3,7 @@
 import { h, redraw } from "./kernel.js";
 import { go, say } from "./page.js";
 import { button, hidden, icon, notice } from "./parts.js";
-import { readAll } from "./store.js";
+import { placeIn, shows } from "./people.js";
 import { asSentence, sentences, t, timeOf } from "./text.js";
 
 const MAX_NEWS = 3;
@@ -37,34 +37,35 @@ function readSoon() {
 }
 document.addEventListener("visibilitychange", readSoon);
 
-/** @typedef {{slot: any, toText: any, look: "yours" | "wait" | "stop", text: string, free: string}} Item */
+/** @typedef {{slot: any, person: any, look: "yours" | "wait" | "stop", text: string, free: string}} Item */
 /** The newest is the first. @type {Item[]} */
 let news = [];
 
-/** @param {string} kind @param {any} values */
-const ownText = (kind, values) => t(`news.${kind}`, values);
-
-/** Tell what somebody else did to a place, or to a position in a line. @param {any} event of `watchMyBookings` @param {typeof ownText} [toText] */
-export async function tellNews({ action, booking: { slot, heldUntil } }, toText = ownText) {
+/**
+ * Tell what somebody else did to a place, or to a position in a line.
+ * @param {any} event of `watchMyBookings` @param {import("./people.js").Person} [person] a child whose place it is
+ */
+export async function tellNews({ action, booking: { slot, heldUntil } }, person) {
   const own = action === "WAITLIST_LEFT" ? "CANCELLED" : action;
   const kind = slot.status === "CANCELLED" ? "SLOT_CANCELLED" : own;
   if (!LOOKS[kind]) return;
-  const title = toText(kind, { title: slot.title, time: heldUntil && timeOf(heldUntil, slot.timeZone) });
+  const values = { title: slot.title, time: heldUntil && timeOf(heldUntil, slot.timeZone) };
+  const title = person ? shows.said?.({ person }, kind, values) : t(`news.${kind}`, values);
   /** @type {Item} */
-  const item = { slot, toText, look: LOOKS[kind], text: title + (slot.cancelReason ? t("whose", { name: slot.cancelReason }) : ""), free: "" };
-  news = [item, ...news.filter((each) => each.slot.id !== slot.id || each.toText !== toText)].slice(0, MAX_NEWS);
+  const item = { slot, person, look: LOOKS[kind], text: title + (slot.cancelReason ? t("whose", { name: slot.cancelReason }) : ""), free: "" };
+  news = [item, ...news.filter((each) => each.slot.id !== slot.id || each.person !== person)].slice(0, MAX_NEWS);
   unread = item.text;
   readSoon();
   redraw();
-  if (kind === "SLOT_CANCELLED" && slot.campaign) item.free = await freeCourses(slot.campaign.id).catch(() => "");
+  if (kind === "SLOT_CANCELLED" && slot.campaign) item.free = await freeCourses(slot.campaign.id, person?.id).catch(() => "");
   say(item.free ? sentences([asSentence(item.text), item.free]) : item.text, slot.id);
   redraw();
 }
 
-/** Say how many courses of a campaign one could book now. @param {string} campaign */
-async function freeCourses(campaign) {
-  const slots = await readAll("slotsOfCampaign", { campaign }, "slots");
-  const count = (slots ?? []).filter((each) => each.remaining > 0 && !each.myEligibility?.refusal).length;
+/** Say how many courses of a campaign somebody could get now. @param {string} campaign @param {string} [child] the id of a child */
+async function freeCourses(campaign, child) {
+  const slots = await shows.read("slotsOfCampaign", { campaign }, "slots");
+  const count = (slots ?? []).filter((each) => each.remaining > 0 && !placeIn(each, child).myEligibility?.refusal).length;
   return count ? t("news.free", { count }) : "";
 }
 

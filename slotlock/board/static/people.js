@@ -1,7 +1,8 @@
 // @ts-check
 /** For whom a person books: themselves, their children, and who is in a team with them. Without these, nothing of this shows. */
-import { me, onSession, run } from "./client.js";
+import { me, onSession, run, userId } from "./client.js";
 import { redraw } from "./kernel.js";
+import { keepWeek, keptWeek } from "./offline.js";
 import { tab } from "./storage.js";
 
 const STORED_PEOPLE = "slotlock.people";
@@ -40,17 +41,21 @@ let askedAt = 0;
  *   places?: (slot: any, context: any, own: () => any) => any[],
  *   fits?: (slot: any, person: Person) => boolean,
  *   watch?: (load: () => void) => Array<() => void>,
- *   ofWeek?: <T>(week: T) => T,
+ *   ofWeek?: <T>(week: T) => T & {days?: any},
+ *   kept?: (slotId: string) => any,
  *   chips?: () => any,
  *   wishes?: (campaignId: string, userIds: string[]) => Partial<Wishers> | null,
+ *   text?: typeof import("./text.js").t,
  *   said?: (slot: any, name: string, values: any) => string,
  *   load: () => void,
  *   read: (name: string, variables: any, field: string) => Promise<any[] | null>,
  *   slot: () => string,
  *   check?: () => void,
  * }} `slot` names the operation that reads one, and `read` reads a list. For parents, `family` is the state of a slot, `places` are
- * the parts of its page, `account` is a part of the account, `said` is what was done for a child, `watch` follows what the children
- * have, `ofWeek` is what the week shows of all, as `chips` choose, and `fits` says who can have a place.
+ * the parts of its page, `account` is a part of the account, `text` is what is said of
+ * a family instead, `said` is what was done for a child, `watch` follows what the children
+ * have, `ofWeek` is what the week and its days show of all, as `chips` choose, `kept` is a course without a network, and `fits` says
+ * who can have a place.
  */
 export const shows = { load: () => {}, read: async () => null, slot: () => "slot" };
 
@@ -121,10 +126,12 @@ export async function readPeople(youngMs = 0) {
   const data = await run("people").catch(() => null);
   if (!data || persons.user !== user) return;
   const mates = data.myTeams.flatMap((/** @type {any} */ team) => team.members.map((/** @type {any} */ each) => each.user));
-  const all = [...mates, ...data.me?.dependents ?? []];
+  const own = data.me?.dependents ?? [];
+  const all = [...own, ...mates, ...own]; // a child who is a teammate as well stays with the others, and has groups
   const found = new Map(all.filter((/** @type {any} */ each) => each && each.id !== user).map((/** @type {any} */ each) => [each.id, each]));
   const isAwaiting = data.myTeams.some((/** @type {any} */ team) => team.invitations.length);
   keepPeople({ readAt: Date.now(), others: [...found.values()], invitations: data.myTeamInvitations, leads: data.me?.leadsSlots, isAwaiting });
+  keepWeek(keptWeek(), children());
 }
 
 /** Learn soon of who joins a team, while somebody looks at courses. */
@@ -132,15 +139,17 @@ export function awaitPeople() {
   if (persons.isAwaiting && !document.hidden && Date.now() - askedAt > AWAITED_MS) readPeople();
 }
 
-/** Begin with what this tab keeps of the person; nothing stays after they signed out. */
+/** Begin with what this tab keeps of the person, or with the children of the kept week; nothing stays after they signed out. */
 function beginPeople() {
+  const user = userId();
   if (me === null) tab.remove(STORED_PEOPLE);
-  if (me?.id === persons.user) return;
-  const isUsable = (/** @type {any} */ it) => it.user === me?.id && it.invitations && it.places && it.others.every((/** @type {any} */ each) => each.id);
-  const kept = tab.read(STORED_PEOPLE, (it) => isUsable(it) && it);
-  persons = kept ?? { ...NOBODY, user: me?.id };
-  whom.openAt = "";
-  whom.several = null;
+  if (user !== persons.user) {
+    const isUsable = (/** @type {any} */ it) => it.user === user && it.invitations && it.places && it.others.every((/** @type {any} */ each) => each.id);
+    const kept = tab.read(STORED_PEOPLE, (it) => isUsable(it) && it);
+    persons = kept ?? { ...NOBODY, user, others: keptWeek()?.children ?? [] };
+    whom.openAt = "";
+    whom.several = null;
+  }
   readPeople(YOUNG_PEOPLE_MS);
 }
 onSession(beginPeople);

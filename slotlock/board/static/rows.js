@@ -3,7 +3,7 @@
 import { deciding, placeOf, refused } from "./bookings.js";
 import { h } from "./kernel.js";
 import { others, placesFor, shows, whom } from "./people.js";
-import { newRefusal, shownState, stars } from "./slotstate.js";
+import { newRefusal, shownState, stars, tick } from "./slotstate.js";
 import { compareNames, dateKey, dayOf, language, rhythmOf, t, timeOf } from "./text.js";
 
 /** Return its number, where it is, and who leads it. @param {any} slot */
@@ -21,6 +21,9 @@ export function footOf({ left, action, second }) {
 export function slotRow(slot, context) {
   const shown = shownState(slot, context);
   const { isAside, swapFrom, own } = context;
+  const { several } = whom;
+  // What was chosen can be left out, also once it is full.
+  if (several?.has(slot.id)) shown.action = () => tick(slot, several);
   const isStarred = shown.state === "soon" && stars().has(slot.id);
   return {
     key: slot.id,
@@ -37,7 +40,7 @@ export function slotRow(slot, context) {
       refused.get(slot.id)?.at,
       newRefusal(slot)?.at,
       others().length && signatureBelow(slot),
-      whom.several?.has(slot.id),
+      several?.has(slot.id),
     ]),
     build: () => rowElement(slot, shown, context.isOfAnyDay),
   };

@@ -189,11 +189,12 @@ function soonState(slot, { opensAt, isForOthers, isByLot }) {
   };
 }
 
-/** Return a time of today, a weekday with a time within six days, or else a date with a time. @param {number} at @param {string} zone */
+/** Return a time of today, a weekday with a time within six days, or else a date with a time. @param {string | number} at @param {string} zone */
 export function opening(at, zone) {
   const date = new Date(at);
+  const leftMs = Number(date) - now();
   if (dateKey(date, zone) === dateKey(new Date(now()), zone)) return timeOf(date, zone);
-  const isNear = at > now() && at < now() + 6 * 86_400_000;
+  const isNear = leftMs > 0 && leftMs < 6 * 86_400_000;
   return isNear ? shortOf(date, zone) : shortMomentOf(date, zone);
 }
 
@@ -317,7 +318,7 @@ export function openState(slot, { isOld, readAt, isAside, isPage }) {
 }
 
 /** Return a box that chooses a slot, with others. @param {any} slot @param {Set<string>} several */
-function tick({ id, title: name }, several) {
+export function tick({ id, title: name }, several) {
   const set = (/** @type {boolean} */ isChosen) => void (isChosen ? several.add(id) : several.delete(id));
   return checkbox("check", hidden(name), { checked: several.has(id) }, set);
 }

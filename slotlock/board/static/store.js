@@ -246,9 +246,7 @@ export class LiveSlots extends LiveList {
     const slot = this.items?.find((each) => each.id === state.slotId);
     if (!slot) this.meet(state);
     if (!slot || state.version < slot.version) return;
-    const isMine = slot.version !== state.version && (slot.status !== state.status);
     Object.assign(slot, { version: state.version, capacity: state.capacity, remaining: state.remaining, status: state.status });
-    if (isMine) redraw();
     if (this.isDrawing) return;
     this.isDrawing = true;
     setTimeout(() => {

@@ -87,7 +87,7 @@ function stateOfOther(slot, { id, name }, isPage) {
 /** Give back the place that was booked here for another person. @param {string} slotId @param {{id: string, person: any}} place */
 async function giveBack(slotId, { id, person }) {
   const key = newKey();
-  const result = await sendUntilAnswered(() => resultOf("cancelBooking", { id, key }), { isWanted: () => true, onTrouble: () => {} });
+  const result = await sendUntilAnswered(() => resultOf("cancelBooking", { id, key }));
   if (!result) return;
   if (result.booking || result.code === "BOOKING_NOT_FOUND") notePlaces(slotId, placesFor(slotId).filter((each) => each.id !== id));
   else refused.set(placeOf(slotId, person.id), { refusal: { ...result, claims: [{ slotId, title: "", person }] }, at: Date.now() });
@@ -166,10 +166,12 @@ const MOST_IDS = 100;
 /** Book or reserve what is chosen in a list, and say what came of it, also after a reload. @param {any[]} slots of the list */
 function bar(slots) {
   const chosen = slots.filter(({ id }) => whom.several?.has(id));
-  const people = chosenOf(SEVERAL, everybody());
-  const claims = chosen.flatMap((slot) => people
-    .filter((person) => shows.fits?.(slot, person) ?? true)
+  const able = everybody().filter((person) => slots.some((slot) => shows.fits?.(slot, person)));
+  const people = chosenOf(SEVERAL, able);
+  const wanted = chosen.map((slot) => people
+    .filter((person) => shows.fits?.(slot, person))
     .map((person) => ({ slotId: slot.id, title: slot.title, person })));
+  const claims = wanted.flat();
   const failed = refused.get(SEVERAL)?.refusal;
   const act = (/** @type {boolean} */ hold) => async () => {
     await bookAll(SEVERAL, claims, hold);
@@ -178,6 +180,11 @@ function bar(slots) {
     redraw();
   };
   const isBusy = deciding.has(SEVERAL);
+  const few = isBusy ? [] : chosen.flatMap((slot, index) => {
+    const [count, { length }] = [freePlaces(slot), wanted[index]];
+    return count < length ? t("whom.why", { name: slot.title, why: t(count ? "whom.tooMany" : "their.SLOT_FULL", { count, chosen: length }) }) : [];
+  });
+  const trouble = few.length ? sentences([failed ? t("whom.none") : "", ...few]) : failed && reason(failed);
   const hide = () => {
     refused.delete(SEVERAL);
     redraw();
@@ -188,7 +195,7 @@ function bar(slots) {
     reason(failed),
     button("plain", [icon("cross"), hidden(t("news.hide"))], hide),
   ));
-  const more = { disabled: !claims.length || claims.length > MOST_CLAIMS || isBusy };
+  const more = { disabled: !claims.length || few.length > 0 || claims.length > MOST_CLAIMS || isBusy };
   return h(
     "aside",
     { class: "news", "aria-labelledby": "several", "data-key": "several" },
@@ -196,8 +203,8 @@ function bar(slots) {
       "div",
       { class: "notice several" },
       h("h2", { id: "several" }, whom.several ? t("several.chosen", { count: chosen.length }) : t("action.deciding")),
-      failed && h("p", { class: "error" }, icon("warning"), h("span", null, reason(failed))),
-      whom.several && others().length > 0 && whomFields(SEVERAL, everybody(), people),
+      trouble && h("p", { class: "error" }, icon("warning"), h("span", null, trouble)),
+      whom.several && others().length > 0 && whomFields(SEVERAL, able, people),
       whom.several && h(
         "div",
         { class: "row" },
@@ -264,9 +271,9 @@ async function check() {
   if (!ids.length || !me) return;
   const { nodes } = await run("placesOfOthers", { ids }).catch(() => ({ nodes: null }));
   if (!nodes) return;
-  const live = nodes.filter((/** @type {any} */ each) => each?.status === "CONFIRMED" || each?.status === "HELD").map((/** @type {any} */ each) => each.id);
+  const gone = ids.filter((_, index) => !["CONFIRMED", "HELD"].includes(nodes[index]?.status));
   for (const [slotId, places] of Object.entries(allPlaces())) {
-    const left = places.filter(({ id }) => live.includes(id) || !ids.includes(id));
+    const left = places.filter(({ id }) => !gone.includes(id));
     if (left.length < places.length) notePlaces(slotId, left);
   }
 }
@@ -275,7 +282,7 @@ async function check() {
 function invited(onAnswer) {
   /** @param {string} name @param {any} invitation @param {string} text */
   const answer = (name, { teamId }, text) => async () => {
-    const result = await sendUntilAnswered(() => resultOf(name, { teamId }), { isWanted: () => true, onTrouble: () => {} });
+    const result = await sendUntilAnswered(() => resultOf(name, { teamId }));
     if (!result) return;
     answered = result.code ? reason(result) : text;
     say(answered);
@@ -306,5 +313,5 @@ onChange(() => {
   clearTimeout(rereading);
   rereading = setTimeout(() => [...datesOf.keys()].forEach(readDates), REREAD_MS);
 });
-Object.assign(shows, { below, invited, check, bar, dates });
+Object.assign(shows, { below, invited, check, bar, dates, fits: isFree });
 check();

@@ -34,8 +34,8 @@ export function f(slot) {
 }
 """
     assert stripped(module) == (
-        'export function f(slot) {const first = all.map((each) => each["//"]);'
-        "const last = first.at(-1,);"
+        'export function f(slot) {const first=all.map((each)=>each["//"]);'
+        "const last=first.at(-1,);"
         "(first).size += /\\/\\*+ \\/\\/x/.test(`  ${slot}  //x`); /* a sign */}\n"
     )
 

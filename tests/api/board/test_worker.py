@@ -16,7 +16,7 @@ async def test_the_worker_stores_the_files_that_members_need_of_the_current_vers
     assert worker.headers["service-worker-allowed"] == "/board"
     page = await http.get(f"{app.url}/board")
     (version,) = re.findall(r'name="board-version" content="(\w+)"', page.text)
-    assert f' = "{version}"' in worker.text
+    assert f'="{version}"' in worker.text
     names = json.loads(re.findall(r"JSON\.parse\('(.*)'\)", worker.text)[0])
     assert {"app.js", "board.css", "messages/en.js"} < set(names)
     assert not [name for name in names if "organizer/" in name or name == "worker.js"]

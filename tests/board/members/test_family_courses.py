@@ -5,22 +5,27 @@ from playwright.async_api import expect
 
 from tests.board.members.test_families import Family, create_family, fits_the_phone
 from tests.support.board.pages import Board, Course
-from tests.support.clients.campaigns import update_campaign
+from tests.support.clients.campaigns import set_groups, update_campaign
 from tests.support.clients.client import hours_from_now
 from tests.support.clients.series import create_series
+from tests.support.scenarios.families import set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CANCEL = """mutation($id: ID!) { cancelSlot(slotId: $id, reason: "The teacher is ill") {
   __typename } }"""
 BOOKED = "CONFIRMED GUARDIAN"
+LONG = "Maximiliane-Charlotte Freifrau von und zu Münz-Württemberg"
+RIGHTS = "all => all.map((each) => each.getBoundingClientRect().right)"
 
 
-async def another(family: Family, course: Course, title: str, hour: int) -> str:
+async def another(
+    family: Family, course: Course, title: str, hour: int, capacity: int = 12, **fields: int
+) -> str:
     """Add a course to the campaign of this one."""
     times = {"startTime": hours_from_now(hour), "endTime": hours_from_now(hour + 1)}
     return await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title=title, capacity=12, **times
+        campaignId=course.campaign_id, title=title, capacity=capacity, **times, **fields
     )
 
 
@@ -146,6 +151,87 @@ async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
     await expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
     both = dict.fromkeys(("Mia", "Ben"), BOOKED)
     assert [await family.places(each) for each in ids] == [both, both]
+
+
+async def test_several_courses_cannot_be_booked_for_more_children_than_one_of_them_has_places(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    go = await another(family, course, "Go", 30, capacity=1)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Choose several").click()
+    for title in ("Chess", "Go"):
+        await page.get_by_role("checkbox", name=title, exact=True).check()
+    bar = page.get_by_role("complementary", name="2 courses chosen")
+    await bar.get_by_text("Go: 1 place is free, you chose 2.").wait_for()
+    for name in ("Book all, or none", "Reserve all"):
+        await expect(bar.get_by_role("button", name=name)).to_be_disabled()
+    assert await fits_the_phone(page)
+    await bar.get_by_role("checkbox", name="Ben").uncheck()
+    await expect(bar.get_by_text("you chose 2")).to_have_count(0)
+    await bar.get_by_role("button", name="Book all, or none").click()
+    await expect(course.row(page)).to_contain_text("Mia: booked")
+    assert await family.places(go) == {"Mia": BOOKED}
+
+
+async def test_many_children_with_long_and_short_names_fit_the_pages_before_teammates(
+    board: Board,
+) -> None:
+    family, lea = await create_family(board, "Ben", LONG, "O"), await board.student("Lea")
+    eva, organizer = family.eva, board.organizer
+    await board.vouch_for(lea)
+    await set_groups(organizer, lea, "4a")
+    ids = family.ids | {"Lea": await lea.fetch_user_id()}
+    await set_guardians(organizer, ids["Lea"], [ids["Eva"]])
+    await eva.create_team_with(lea, await board.student("Tom"))  # a child is a teammate, too
+    course = await family.course()
+    await another(family, course, "Go", 27)
+    yoga = await another(family, course, "Yoga", 30, capacity=1, waitlistCapacity=5)
+    await eva.book_all({"slotId": yoga, "userId": ids["Lea"]})
+    names = ["Ben", "Lea", LONG, "O"]
+    await eva.book_all(*({"slotId": course.slot_id, "userId": ids[name]} for name in names))
+    for name in ("Ben", "O"):
+        await eva.join(yoga, ids[name])
+    page = await family.open(course.address)
+    await page.get_by_label("For the family").wait_for()
+    await page.get_by_role("button", name="Choose several").click()
+    boxes = page.locator(".several .check")
+    await expect(boxes).to_have_text([*names, "Tom"])  # Eva is in no class
+    assert await fits_the_phone(page)
+    await page.goto("/board#/week")
+    chips = page.locator(".chip")
+    await expect(chips).to_have_text(["All", *names, "Me"])
+    assert max(await chips.evaluate_all(RIGHTS)) <= 360
+    await page.set_viewport_size({"width": 1280, "height": 800})
+    meetings = page.locator(".week .meeting")
+    await expect(meetings).to_have_count(3)
+    whole = f"Ben, Lea, {LONG}, O: Chess"
+    assert {whole, "Lea: Yoga"} < {*await meetings.locator("a").all_text_contents()}
+    waiting = meetings.filter(has_text="Ben, O: Yoga")
+    await expect(waiting).to_contain_text("Ben: 1st on the waiting list · O: 2nd on the waiting")
+
+
+async def test_an_open_week_shows_at_once_that_a_course_of_a_child_moved_and_is_canceled(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia")
+    course = await family.course()
+    await another(family, course, "Go", 30)
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Book for Mia: Chess").click()
+    await expect(course.row(page, "yours")).to_contain_text("Mia: booked")
+    await page.goto("/board#/week")  # the same page, which knows what it booked
+    meeting = page.locator(".week .meeting")
+    await expect(meeting).to_contain_text("Room 1")
+    await page.locator(".live:not(.stale)").wait_for()
+    await board.organizer.update_slot(course.slot_id, location="Room 2")
+    await expect(meeting).to_contain_text("Room 2")
+    await board.organizer.execute(CANCEL, id=course.slot_id)
+    await expect(meeting.locator("s")).to_have_text("Mia: Chess")
+    news = page.locator(".news")
+    await expect(news).to_contain_text("Mia: Chess does not take place: The teacher is ill")
+    await expect(news).to_contain_text("1 course still has places.")  # for Mia: Eva is in no class
 
 
 async def test_a_canceled_course_stays_in_the_list_of_those_who_waited_for_it(board: Board) -> None:

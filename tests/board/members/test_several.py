@@ -88,6 +88,21 @@ async def test_if_one_course_is_full_none_is_booked_and_it_is_named(board: Board
     assert await courses.rosters() == [{}, {}, {"Jonas": "CONFIRMED"}]
 
 
+async def test_a_chosen_course_that_became_full_is_named_and_can_be_left_out(board: Board) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    courses = await three_courses(board, capacity=1)
+    page = await choose_all(board, student, courses)
+    await other.book_slot(courses.ids[2])
+    bar = page.get_by_role("complementary", name="3 courses chosen")
+    await bar.get_by_text("Yoga: no place left.").wait_for()
+    await expect(bar.get_by_role("button", name="Book all, or none")).to_be_disabled()
+    await page.get_by_role("checkbox", name="Yoga", exact=True).click()  # which is gone then
+    await expect(page.get_by_role("checkbox", name="Yoga", exact=True)).to_have_count(0)
+    await page.get_by_role("button", name="Book all, or none").click()
+    await expect(page.locator('li.slot[data-state="yours"]')).to_have_count(2)
+    assert await courses.rosters() == [{"Mia": "CONFIRMED"}] * 2 + [{"Jonas": "CONFIRMED"}]
+
+
 async def test_a_reload_in_the_middle_books_all_of_them_once(board: Board) -> None:
     student, courses = await board.student(), await three_courses(board)
     page = await choose_all(board, student, courses)

@@ -13,6 +13,7 @@ from tests.board.test_accessibility import violations
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.board.pages import Board, shown
+from tests.support.board.sources import LANGUAGES
 from tests.support.clients.campaigns import set_groups
 from tests.support.clients.client import hours_from_now
 from tests.support.scenarios.led_course import CREATE_LED, SET_LEADER
@@ -22,6 +23,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 WINDOW: ViewportSize = {"width": 360, "height": 800}
 ATTENDANCE = "query($id: ID!) { slotRoster(slotId: $id) { nodes { attendance } } }"
 MADE_AS = "query($id: ID!) { slotRoster(slotId: $id) { nodes { madeAs user { name } } } }"
+# How many lines the text of each element has, which comes last in it.
+LINES = """all => all.map((each) => {
+  const range = document.createRange();
+  range.selectNode(each.lastChild);
+  return range.getClientRects().length;
+})"""
 MAILS = "{ outbox(first: 50) { nodes { kind user { name } slot { id } } } }"
 
 
@@ -108,6 +115,20 @@ async def test_a_teacher_books_who_forgot_of_the_classes_that_the_secretary_allo
     await roster.get_by_role("button", name="Take it away").click()
     await roster.get_by_role("button", name="Undo: Mia").wait_for()
     assert (await board.organizer.execute(MADE_AS, id=course.slot_id))["nodes"] == []
+
+
+async def test_each_tab_of_a_leader_is_one_line_in_each_language(board: Board) -> None:
+    ada = await board.student("Ada Lind")
+    await board.vouch_for(ada)
+    leader = await ada.fetch_user_id()
+    await board.organizer.execute(CREATE_LED, name="Ms Lind", leader=leader)
+    page = await board.open(await board.context(ada, viewport=WINDOW), "#/led")
+    for language in LANGUAGES:
+        await page.evaluate("each => localStorage.setItem('slotlock.language', each)", language)
+        await page.reload()
+        name = LANGUAGES[language]["tab.led"]
+        await page.get_by_role("link", name=str(name), exact=True).wait_for()
+        assert await page.locator(".tabs a").evaluate_all(LINES) == [1] * 4, language
 
 
 async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet(

@@ -43,7 +43,7 @@ export function openAccount(code) {
     delete answers[part];
     const send = () => resultOf(name, variables);
     // A team that another request changes is asked again; what is no matter of teams is sent once.
-    const result = (await (part === "teams" ? sendUntilAnswered(send, { isWanted: () => !lostAt, onTrouble: () => {} }) : send())) ?? { code: "OFFLINE" };
+    const result = (await (part === "teams" ? sendUntilAnswered(send, { isWanted: () => !lostAt }) : send())) ?? { code: "OFFLINE" };
     const isDone = !result.code;
     answers[part] = isDone ? { kind: "yours", text: toText(result) } : { kind: "stop", text: reason(result) };
     say(answers[part].text);
@@ -147,7 +147,7 @@ export function openAccount(code) {
         h("strong", null, deviceOf(each.client)),
         each.current && [" ", h("span", { class: "tag yours" }, t("account.here"))],
         h("br"),
-        h("span", { class: "soft" }, t("account.lastUsed", { time: opening(Date.parse(each.lastUsedAt), deviceZone) })),
+        h("span", { class: "soft" }, t("account.lastUsed", { time: opening(each.lastUsedAt, deviceZone) })),
       ),
       !each.current && button(
         "second",

@@ -53,7 +53,6 @@ async function finishSignOn(currentPassword) {
   const operation = begun.userId ? "linkSignIn" : "finishSignIn";
   const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: begun.verifier, issuer: returned.get("iss"), currentPassword };
   const result = (await sendUntilAnswered(() => run(operation, variables).then((data) => data[operation]), {
-    isWanted: () => true,
     onTrouble: () => say(t("signin.busy")),
     codes: BUSY,
   })) ?? { code: "OTHER_USER" };

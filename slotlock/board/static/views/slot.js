@@ -31,7 +31,7 @@ export function openSlot(part) {
 
   async function read() {
     const { slot } = await run(shows.slot(), { id: slotId }).catch((error) => {
-      const kept = keptSlot(slotId);
+      const kept = (shows.kept ?? keptSlot)(slotId);
       if (kept && error.code === "OFFLINE") return { slot: kept };
       throw error;
     });
@@ -159,7 +159,7 @@ export function openSlot(part) {
         null,
         sentences([
           before && after ? t("slot.both", { before, after }) : before && asSentence(before),
-          t("slot.since", { time: recent(since, slot.timeZone) }),
+          t("slot.since", { time: opening(since, slot.timeZone) }),
         ]),
       ),
       notice("wait", "clock", offer ? t("slot.offer", { time: durationOf(offer) }) : t("slot.direct")),
@@ -203,7 +203,7 @@ export function openSlot(part) {
       attendance === "CHECKED_IN" && h("p", null, t("slot.present")),
       !isOver && checkInQr && checkInCodeFigure(slot.myBooking, slot.title),
       !isOver && cutoff > now() && bookingActions(slot, slot.myBooking.calendarUrl, !isSwapping, () => cancel(slot)),
-      !isOver && h("p", { class: "small soft" }, cutoff > now() ? t("slot.cancelUntil", { time: recent(cutoff, slot.timeZone) }) : t("refusal.CUTOFF_PASSED")),
+      !isOver && h("p", { class: "small soft" }, cutoff > now() ? t("slot.cancelUntil", { time: opening(cutoff, slot.timeZone) }) : t("refusal.CUTOFF_PASSED")),
     );
   }
 
@@ -234,7 +234,7 @@ export function openSlot(part) {
       ...limits(slot),
       !slot.myBooking && [
         t("week.giveBack"),
-        cancelUntil(slot) > now() ? t("open.cancelUntil", { time: recent(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack"),
+        cancelUntil(slot) > now() ? t("open.cancelUntil", { time: opening(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack"),
       ],
     ];
     return section("about", t("slot.about"), [
@@ -310,11 +310,6 @@ function limitOf(lists, group) {
     .sort((a, b) => Number(b.group === group) - Number(a.group === group) || b.group.length - a.group.length)
     .slice(0, 1)).flat();
   return found.length ? [{ group, limit: Math.min(...found.map((each) => each.limit)) }] : [];
-}
-
-/** Return a time of today, or a date with a time. @param {string | number} at @param {string} zone */
-function recent(at, zone) {
-  return opening(new Date(at).getTime(), zone);
 }
 
 /** @param {any} slot */

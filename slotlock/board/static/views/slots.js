@@ -29,6 +29,7 @@ export function openSlots(part) {
   let campaign = null;
   let error = "";
   let isOpened = false;
+  const label = shows.text ?? t;
   const filters = { text: "", free: mode === "free", forMe: false };
   const live = new LiveSlots(() => {
     if (campaign && !isLive()) load();
@@ -158,7 +159,7 @@ export function openSlots(part) {
   /** @param {number} opensAt @param {string} zone */
   function summary(opensAt, zone) {
     const mine = (live.items ?? []).filter((slot) => slot.myBooking).length;
-    const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
+    const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(campaign.closesAt, zone) }) : t("open.over");
     const limit = campaign.maxBookings;
     const count = me && limit && !shows.family ? h("strong", null, t(mine ? "open.mine" : "open.can", { mine, count: limit })) : null;
     const isTaken = campaign.draw?.state === "PUBLISHED" && !live.items?.some(freePlaces);
@@ -184,7 +185,7 @@ export function openSlots(part) {
       [
         ready(Boolean(me), me ? h("span", null, t("ready.signedIn", { name: me.name })) : h("a", { class: "btn second", href: "#/signin" }, t("ready.signIn"))),
         ready(isExact(), h("span", null, t(isExact() ? "ready.connected" : "ready.connecting"))),
-        me && live.items && ready(true, h("span", null, t("ready.fits", { fits, count: live.items.length }))),
+        me && live.items && ready(true, h("span", null, label("ready.fits", { fits, count: live.items.length }))),
       ],
     );
   }
@@ -237,7 +238,7 @@ export function openSlots(part) {
   function filterRow() {
     const chip = (/** @type {"free" | "forMe"} */ name) => checkbox(
       "chip",
-      t(`filter.${name}`),
+      label(`filter.${name}`),
       { checked: filters[name] },
       (isChecked) => (filters[name] = isChecked),
     );

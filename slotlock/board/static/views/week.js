@@ -7,7 +7,7 @@ import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
 import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice, zoneNote } from "../parts.js";
 import { site } from "../page.js";
-import { placeKey, shows } from "../people.js";
+import { children, placeKey, shows } from "../people.js";
 import { whereOf } from "../rows.js";
 import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
@@ -28,7 +28,7 @@ const SHORTEST = 0.75;
  */
 
 export function openWeek() {
-  /** @type {{user: string, bookings: any[], entries: any[], codes: Record<string, any>, readAt: number} | null} */
+  /** @type {{user: string, bookings: any[], entries: any[], readAt: number} | null} */
   let week = keptWeek();
   let isLeft = false;
   /** The first day shown, as the noon of a Monday in UTC, or 0 for the one that fits. */
@@ -45,10 +45,10 @@ export function openWeek() {
     if (week?.user !== user) week = null;
     const { read } = shows;
     const [bookings, entries] = await Promise.all([read("myWeek", {}, "myBookings"), read("myWaitlistEntries", {}, "myWaitlistEntries")]);
-    const codes = await readCodes(bookings ?? [], week?.codes ?? {});
+    await addCodes(bookings ?? [], week?.bookings ?? []);
     if (isLeft) return;
-    week = { user, bookings: bookings ?? [], entries: entries ?? [], codes, readAt: Date.now() };
-    keepWeek(week);
+    week = { user, bookings: bookings ?? [], entries: entries ?? [], readAt: Date.now() };
+    keepWeek(week, children());
   });
   load();
   const stopListening = onChange((id, change) => {
@@ -72,13 +72,12 @@ export function openWeek() {
     if (!me && !hasSession())
       return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
     if (!week) return [h("h1", null, t("tab.week")), load.error ? failure(load.error, load) : bones(4)];
-    const shown = shows.ofWeek?.(week) ?? week;
-    const all = entriesOf(shown);
+    const shown = shows.ofWeek?.(week) ?? { ...week, days: week };
+    const all = entriesOf(shown.days);
     const monday = shownMonday || mondayOf(all);
     const next = nextOf(shown);
     if (all.length) shownMonday = monday; // giving back the last one moves nothing
-    const { bookings, codes } = shown;
-    const others = bookings.filter((each) => each !== next && codes[each.id]?.checkInQr);
+    const others = shown.bookings.filter((each) => each !== next && each.checkInQr);
     const zones = [...new Set(all.map((each) => each.slot.timeZone))];
     return [
       h("p", { class: "printed span" }, [me?.name, ...(me?.groups ?? []), site.name].filter(Boolean).join(" · "), h("br"), weekText(monday)),
@@ -98,10 +97,10 @@ export function openWeek() {
       ),
       shows.chips?.(),
       feed.panel(),
-      hasAllCodes && h("ul", { class: "codes span" }, others.map((each) => codeItem(each, codes[each.id]))),
+      hasAllCodes && h("ul", { class: "codes span" }, others.map(codeItem)),
       zones.map(zoneNote),
       givenBack && h("div", { class: "span" }, notice("", "undo", t("said.cancelBooking", { title: givenBack }), courses())),
-      next && nextCode(next, shown),
+      next && nextCode(next),
       reserved(),
       days(all, monday),
     ];
@@ -153,11 +152,10 @@ export function openWeek() {
     redraw();
   }
 
-  /** @param {any} booking @param {any} kept */
-  function nextCode(booking, kept) {
+  /** @param {any} booking */
+  function nextCode(booking) {
     const { slot } = booking;
-    const meeting = slot.meetings.find((/** @type {any} */ each) => Date.parse(each.endTime) > now()) ?? slot;
-    const code = kept.codes[booking.id];
+    const meeting = comingOf(slot);
     const cutoff = cancelUntil(slot);
     return h(
       "aside",
@@ -167,13 +165,13 @@ export function openWeek() {
         "p",
         { class: "soft" },
         [
-          `${opening(Date.parse(meeting.startTime), slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`,
+          `${opening(meeting.startTime, slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`,
           periods.of([meeting], slot.timeZone),
           whereOf(slot),
         ].filter(Boolean).join(" · "),
       ),
-      code?.checkInQr && checkInCodeFigure(code, slot.title),
-      cutoff > now() && bookingActions(slot, code?.calendarUrl, true, () => cancel({ ...slot, myBooking: booking })),
+      booking.checkInQr && checkInCodeFigure(booking, slot.title),
+      cutoff > now() && bookingActions(slot, booking.calendarUrl, true, () => cancel({ ...slot, myBooking: booking })),
       cutoff > now() && h("p", { class: "small soft" }, t("slot.cancelUntil", { time: opening(cutoff, slot.timeZone) })),
     );
   }
@@ -230,22 +228,31 @@ export function openWeek() {
   };
 }
 
-/** Return the codes of the confirmed bookings; each is read once. @param {any[]} bookings @param {Record<string, any>} known */
-async function readCodes(bookings, known) {
-  const ids = bookings.filter((each) => each.status === "CONFIRMED" && Date.parse(each.slot.endTime) > now()).map((each) => each.id);
-  const missing = ids.filter((id) => !known[id]?.checkInQr).slice(0, 20);
-  const { nodes } = missing.length ? await run("checkInCodes", { ids: missing }).catch(() => ({ nodes: [] })) : { nodes: [] };
-  const found = { ...known, ...Object.fromEntries(nodes.filter(Boolean).map((/** @type {any} */ each) => [each.id, each])) };
-  return Object.fromEntries(ids.filter((id) => found[id]).map((id) => [id, found[id]]));
+/** Give confirmed bookings their codes; each is read once. @param {any[]} bookings @param {any[]} known which may have codes */
+async function addCodes(bookings, known) {
+  const missing = bookings.filter((each) => {
+    const { checkInQr, calendarUrl } = known.find(({ id }) => id === each.id) ?? each;
+    return isComing(each) && !Object.assign(each, { checkInQr, calendarUrl }).checkInQr;
+  }).slice(0, 20);
+  const { nodes } = missing.length ? await run("checkInCodes", { ids: missing.map(({ id }) => id) }).catch(() => ({ nodes: [] })) : { nodes: [] };
+  missing.forEach((each, index) => Object.assign(each, nodes[index]));
+}
+
+/** Return the meeting that comes next or goes on. @param {any} slot */
+function comingOf({ meetings }) {
+  return meetings.find((/** @type {any} */ each) => Date.parse(each.endTime) > now());
+}
+
+/** @param {any} booking */
+function isComing({ status, slot }) {
+  return status === "CONFIRMED" && comingOf(slot);
 }
 
 /** Return the confirmed booking whose meeting comes next or goes on. @param {any} week */
 function nextOf(week) {
-  const ends = (/** @type {any} */ booking) => booking.slot.meetings
-    .map((/** @type {any} */ each) => Date.parse(each.endTime))
-    .filter((/** @type {number} */ at) => at > now())[0] ?? Infinity;
-  const coming = week.bookings.filter((/** @type {any} */ each) => each.status === "CONFIRMED" && each.slot.status !== "CANCELLED" && ends(each) < Infinity);
-  return coming.sort((/** @type {any} */ a, /** @type {any} */ b) => ends(a) - ends(b))[0];
+  const coming = week.bookings.filter((/** @type {any} */ each) => isComing(each) && each.slot.status !== "CANCELLED");
+  const end = (/** @type {any} */ { slot }) => comingOf(slot).endTime;
+  return coming.sort((/** @type {any} */ a, /** @type {any} */ b) => end(a).localeCompare(end(b)))[0];
 }
 
 /** Return all meetings, each with its lane among those at the same time. @param {any} week @returns {Entry[]} */
@@ -304,10 +311,10 @@ function mondayOf(all) {
   return monday(today) + (isWeekend ? 7 : 0) * DAY_MS;
 }
 
-/** @param {any} booking @param {any} code */
-function codeItem({ id, slot }, code) {
-  const at = Date.parse(slot.startTime);
-  return h("li", { "data-key": `code ${id}` }, h("strong", null, slot.title), h("br"), opening(at, slot.timeZone), checkInCodeFigure(code, slot.title));
+/** @param {any} booking */
+function codeItem(booking) {
+  const { title, startTime, timeZone } = booking.slot;
+  return h("li", { "data-key": `code ${booking.id}` }, h("strong", null, title), h("br"), opening(startTime, timeZone), checkInCodeFigure(booking, title));
 }
 
 /** @param {Entry} each */
@@ -317,7 +324,7 @@ function meetingItem({ key, slot, booking, entry, startTime, endTime, from, to, 
   const quarter = (/** @type {number} */ value) => Math.round(value * 4) / 4;
   let text = t("week.booked");
   if (isCancelled) text = offText(slot);
-  else if (entry) text = entry.position ? t("week.waiting", { ordinal: ordinal(entry.position) }) : t("state.waitingSomewhere");
+  else if (entry) text = entry.said ?? (entry.position ? t("week.waiting", { ordinal: ordinal(entry.position) }) : t("state.waitingSomewhere"));
   else if (isWaiting) text = t(booking.waitedSince ? "state.offered" : "state.held", { time: timeOf(booking.heldUntil, slot.timeZone) });
   return h(
     "li",
