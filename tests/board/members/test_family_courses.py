@@ -175,7 +175,7 @@ async def test_many_children_with_long_and_short_names_fit_the_pages_before_team
     eva, organizer = family.eva, board.organizer
     await board.vouch_for(lea)
     await set_groups(organizer, lea, "4a")
-    ids = family.ids | {"Lea": await lea.fetch_user_id()}
+    ids = {**family.ids, "Lea": await lea.fetch_user_id()}
     await set_guardians(organizer, ids["Lea"], [ids["Eva"]])
     await eva.create_team_with(lea, await board.student("Tom"))  # a child is a teammate, too
     course = await family.course()
