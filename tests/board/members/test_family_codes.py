@@ -19,6 +19,12 @@ STORED = "JSON.stringify(localStorage)"
 # An access token is used for 14 minutes: later, no network confirms the session.
 FORGET_TOKEN = """const session = JSON.parse(localStorage.getItem("slotlock.session"));
   localStorage.setItem("slotlock.session", JSON.stringify({ ...session, newAt: 0 }));"""
+# What the browser itself caches may be gone at the door.
+HAS_FAMILY = """async () => {
+  const [name] = await caches.keys();
+  const files = await (await caches.open(name)).keys();
+  return files.some(({ url }) => url.endsWith("/family.js"));
+}"""
 STORED_WEEK = "localStorage.getItem('slotlock.week')"
 STORE_WEEK = """async (week) => {
   const { keepWeek } = await import("/board/sources/offline.js");
@@ -56,6 +62,7 @@ async def test_the_week_of_one_child_and_all_codes_are_there_without_a_network(
     page = await board.open(context, "#/week")
     await read_week(page)
     await eventually(lambda: page.evaluate(IS_STORED), "the page is stored")
+    assert await page.evaluate(HAS_FAMILY)
     await page.close()
     await context.set_offline(True)
     page = await context.new_page()  # knows nothing but what the browser stores
