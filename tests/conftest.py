@@ -23,6 +23,7 @@ from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
 from tests.support.queue.deployment import SharedFrontends, open_shared_frontends
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
+from tests.support.stores.cheap_hashes import hash_cheaply
 from tests.support.stores.empty_database import reuse_databases
 from tests.support.stores.users import UserTokens, create_user_tokens
 from tests.tiers import EVERYDAY, tier_of
@@ -52,6 +53,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 # So does each client of mail servers.
 ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
+hash_cheaply()
 
 
 @pytest.hookimpl(wrapper=True)
