@@ -41,6 +41,7 @@ pytest_plugins = [
     "tests.support.apps.rate_limited",
     "tests.support.clients.fixtures",
     "tests.support.rewriting",
+    "tests.support.transport.open_transports",
 ]
 
 # Servers write their data into memory, where an fsync takes no time.
