@@ -14,10 +14,8 @@ import httpx
 import httpx._transports.default
 import pytest
 from hypothesis import settings
-from pymongo import MongoClient
 
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
-from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, named_environment, recent_app_logs
@@ -123,12 +121,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServers]:
     """Yield the MongoDB and Valkey of all tests. A test that stops a server starts its own."""
     with embedded_servers(tmp_path_factory.mktemp("servers")) as running:
-        with MongoClient[Document](running.mongo_url) as client:
-            config = client.admin.command("replSetGetConfig")["config"]
-            config["version"] += 1
-            # A third of the cost of a write is to wait for the journal, which is in memory here.
-            config["writeConcernMajorityJournalDefault"] = False
-            client.admin.command("replSetReconfig", config)
         yield running
 
 
