@@ -18,11 +18,13 @@ from hypothesis import settings
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import AppProcess, app_environment, recent_app_logs
+from tests.support.apps.processes import AppProcess, named_environment, recent_app_logs
 from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
 from tests.support.queue.deployment import SharedFrontends, open_shared_frontends
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
+from tests.support.stores.cheap_hashes import hash_cheaply
+from tests.support.stores.empty_database import reuse_databases
 from tests.support.stores.users import UserTokens, create_user_tokens
 from tests.tiers import EVERYDAY, tier_of
 
@@ -37,6 +39,7 @@ pytest_plugins = [
     "tests.support.apps.rate_limited",
     "tests.support.clients.fixtures",
     "tests.support.rewriting",
+    "tests.support.transport.open_transports",
 ]
 
 # Servers write their data into memory, where an fsync takes no time.
@@ -51,6 +54,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 # So does each client of mail servers.
 ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
+hash_cheaply()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,24 +78,36 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with its tier, and run the fast folders last.
 
-    Last, a file of 60 s would occupy a worker alone.
+    Last, a file of 60 s would occupy a worker alone. Two apps that rest take 2 % of a core, and
+    read what others write: the files that need them come after those that do not.
     """
     for item in items:
         if tier := tier_of(item.nodeid):
             item.add_marker(tier)
-    items.sort(key=lambda item: item.nodeid.split("/")[1] in FAST_FOLDERS)
+    with_apps = {item.path for item in items if "two_apps" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: (item.nodeid.split("/")[1] in FAST_FOLDERS, item.path in with_apps))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """Empty the databases of a module at its end, when its fixtures use them no more."""
+    yield
+    if nextitem and nextitem.path != item.path:
+        reuse_databases()
 
 
 def pytest_runtest_logfinish() -> None:
-    """Remove the log handler of a command that ran in this process: its stream is closed."""
+    """Undo what a command in this process did to the log: the stream of its handler is closed."""
     for handler in list(logging.root.handlers):
         if type(handler) is logging.StreamHandler:
             logging.root.removeHandler(handler)
+            logging.root.setLevel(logging.WARNING)
 
 
 def pytest_collection_finish() -> None:
     """Leave the thousands of collected tests out of each garbage collection."""
-    gc.collect()
     gc.freeze()
 
 
@@ -114,7 +130,7 @@ def two_apps(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[AppProcess, AppProcess]]:
     """Yield two processes of the app that share a database, as behind a load balancer."""
-    environment = app_environment(servers, "two_apps")
+    environment = named_environment(servers, "two_apps")
     directory = tmp_path_factory.mktemp("two_apps")
     with (
         forked_app(environment, directory / "a") as first,

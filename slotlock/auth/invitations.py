@@ -12,6 +12,7 @@ import random
 import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -386,7 +387,7 @@ async def set_password(
     retain_sign_ins: bool = False,
 ) -> SetPasswordOutcome:
     """Set a password and open a session. A token works once, also in concurrent requests."""
-    redeemed = await _redeem(
+    redeeming = _redeem(
         auth,
         token,
         password,
@@ -394,10 +395,11 @@ async def set_password(
         end_calendar_feed=end_calendar_feed,
         retain_sign_ins=retain_sign_ins,
     )
-    if not isinstance(redeemed, _Redeemed):
-        return redeemed
-    with after_write():
-        return await open_session(auth, redeemed.user, redeemed.password_hash, user_agent)
+    async with redeeming as redeemed:
+        if not isinstance(redeemed, _Redeemed):
+            return redeemed
+        with after_write():
+            return await open_session(auth, redeemed.user, redeemed.password_hash, user_agent)
 
 
 @busy_if_overloaded
@@ -411,7 +413,7 @@ async def reset_password(
     retain_sign_ins: bool = False,
 ) -> PasswordResetOutcome:
     """Set a password, and open no session: the password shows that its user remembers it."""
-    redeemed = await _redeem(
+    redeeming = _redeem(
         auth,
         token,
         password,
@@ -419,9 +421,10 @@ async def reset_password(
         end_calendar_feed=end_calendar_feed,
         retain_sign_ins=retain_sign_ins,
     )
-    if not isinstance(redeemed, _Redeemed):
-        return redeemed
-    return PasswordReset(redeemed.ended.sessions, redeemed.ended.sign_ins)
+    async with redeeming as redeemed:
+        if not isinstance(redeemed, _Redeemed):
+            return redeemed
+        return PasswordReset(redeemed.ended.sessions, redeemed.ended.sign_ins)
 
 
 async def _find_owner_for(auth: Auth, token: str, password: str) -> tuple[User, str] | TokenRefusal:
@@ -450,6 +453,7 @@ class _Redeemed:
     ended: EndedAccess
 
 
+@asynccontextmanager
 async def _redeem(
     auth: Auth,
     token: str,
@@ -458,10 +462,12 @@ async def _redeem(
     *,
     end_calendar_feed: bool,
     retain_sign_ins: bool,
-) -> _Redeemed | TokenRefusal:
+) -> AsyncIterator[_Redeemed | TokenRefusal]:
+    """Let a token set a password. The session of the user opens within the permit for that."""
     found = await _find_owner_for(auth, token, password)
     if not isinstance(found, tuple):
-        return found
+        yield found
+        return
     owner, token_hash = found
     async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
         password_hash = await auth.password_hasher.hash(password)
@@ -473,12 +479,13 @@ async def _redeem(
             end_links_since=distrusted_since(auth, retain_sign_ins=retain_sign_ins),
             mails=notice_mails(auth, PASSWORD_CHANGED, owner) if owner.has_password else (),
         )
-    if redeemed is None:
-        return InvalidInvitation()
-    user, ended = redeemed
-    if ended.sessions:
-        auth.session_streams.session_changed(user.id)
-    return _Redeemed(user, password_hash, ended)
+        if redeemed is None:
+            yield InvalidInvitation()
+            return
+        user, ended = redeemed
+        if ended.sessions:
+            auth.session_streams.session_changed(user.id)
+        yield _Redeemed(user, password_hash, ended)
 
 
 def _invitation_note(

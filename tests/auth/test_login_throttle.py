@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from passlib.context import CryptContext
 
 from slotlock.auth import accounts
 from slotlock.auth.accounts import (
@@ -61,14 +60,6 @@ class LoginClient:
         email = f"{secrets.token_hex(8)}@slotlock.test"
         await accounts.create_user(self.auth, "Ada", email, PASSWORD, Role.MEMBER)
         return email
-
-
-@pytest.fixture(autouse=True)
-def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash cheaply: these tests count attempts and do not need the real cost."""
-    costs = {"argon2__memory_cost": 8, "argon2__time_cost": 1, "argon2__parallelism": 1}
-    context = CryptContext(schemes=["argon2"], **costs)
-    monkeypatch.setattr("slotlock.auth.passwords._CONTEXT", context)
 
 
 @pytest.fixture(autouse=True)

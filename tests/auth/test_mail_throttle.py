@@ -53,7 +53,7 @@ from slotlock.infrastructure.redis.paces import Pace, Paces
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateLimit, RateLimiter
 from tests.support.apps.processes import SECRET
 from tests.support.notifications.mail_scene import MailScene, open_mail_scene
-from tests.support.stores.users import NO_PASSWORD
+from tests.support.stores.cheap_hashes import NO_PASSWORD
 
 PASSWORD = "correct horse battery"
 REQUESTED = PasswordResetRequested(30)

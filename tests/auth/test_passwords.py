@@ -25,6 +25,7 @@ from slotlock.infrastructure.mongo.users import credentials, sessions
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.request_deadline import RequestDeadlines, within_deadline
 from tests.support.polling import eventually
+from tests.support.stores.cheap_hashes import REAL_CONTEXT, REAL_UNKNOWN_HASH
 from tests.support.stores.users import insert_user
 
 PASSWORD = "correct horse battery"
@@ -39,6 +40,14 @@ def passwords() -> Iterator[PasswordHasher]:
     started.close()
 
 
+@pytest.fixture
+def real_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let passwords be hashed as in production."""
+    monkeypatch.setattr(slotlock.auth.passwords, "_CONTEXT", REAL_CONTEXT)
+    monkeypatch.setattr(slotlock.auth.passwords, "_UNKNOWN_HASH", REAL_UNKNOWN_HASH)
+
+
+@pytest.mark.usefixtures("real_costs")
 async def test_a_hash_is_argon2id_with_a_random_salt(passwords: PasswordHasher) -> None:
     first, second = await passwords.hash(PASSWORD), await passwords.hash(PASSWORD)
     assert first.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
@@ -70,6 +79,7 @@ async def test_all_characters_of_a_password_count(passwords: PasswordHasher, pas
     assert not await passwords.matches(password[:-1], password_hash)
 
 
+@pytest.mark.usefixtures("real_costs")
 async def test_an_unknown_account_costs_the_same_work_and_never_matches(
     passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +97,7 @@ async def test_an_unknown_account_costs_the_same_work_and_never_matches(
     assert known == unknown
 
 
+@pytest.mark.usefixtures("real_costs")
 async def test_hashing_does_not_block_the_event_loop(passwords: PasswordHasher) -> None:
     hashing = asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(5)))
     ticks = 0

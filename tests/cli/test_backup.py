@@ -30,7 +30,7 @@ from slotlock.infrastructure.mongo.repositories import INDEXES
 from slotlock.infrastructure.mongo.slots.slot_documents import to_slot_state
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
-from tests.support.apps.processes import app_environment
+from tests.support.apps.processes import named_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
 from tests.support.clients.client import Json
 from tests.support.domain.invariants import assert_one_per_choice_group, assert_valid_slot
@@ -42,11 +42,16 @@ MEMBERS = 12
 
 
 @pytest.fixture
+def environment(servers: EmbeddedServers) -> dict[str, str]:
+    """Return the settings of an operator."""
+    return named_environment(servers, DATABASE)
+
+
+@pytest.fixture
 def mongo(
-    monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
 ) -> Iterator[MongoClient[dict[str, Any]]]:
     """Set the settings of an operator, and yield a client of an empty database."""
-    environment = app_environment(servers, DATABASE)
     replace_environment(monkeypatch, environment)
     with MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"], tz_aware=True) as client:
         client.drop_database(DATABASE)
@@ -112,12 +117,11 @@ def assert_consistent(documents: dict[str, list[Json]]) -> None:
 
 async def test_a_backup_during_bookings_restores_to_a_database_without_any_contradiction(
     mongo: MongoClient[dict[str, Any]],
-    servers: EmbeddedServers,
+    environment: dict[str, str],
     log_dir: Path,
     file: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    environment = app_environment(servers, DATABASE)
     with app_variant(environment, log_dir / "before") as app:
         async with open_deployment(environment, log_dir, MEMBERS) as deployment:
             slots = [await deployment.add_slot(app, capacity=MEMBERS) for _ in range(4)]
@@ -239,14 +243,14 @@ def test_a_restore_needs_an_empty_database_or_replaces_it(
 
 async def test_a_restore_refuses_while_a_process_is_connected(
     mongo: MongoClient[dict[str, Any]],
-    servers: EmbeddedServers,
+    environment: dict[str, str],
     log_dir: Path,
     file: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     insert_users(mongo, 3)
     await asyncio.to_thread(run_command, capsys, "backup", str(file))
-    with app_variant(app_environment(servers, DATABASE), log_dir):
+    with app_variant(environment, log_dir):
         before = all_documents(mongo)
         arguments = ("restore", str(file), "--replace", "--yes")
         (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
@@ -257,7 +261,7 @@ async def test_a_restore_refuses_while_a_process_is_connected(
 
 async def test_a_forced_restore_says_what_is_mixed(
     mongo: MongoClient[dict[str, Any]],
-    servers: EmbeddedServers,
+    environment: dict[str, str],
     file: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -265,7 +269,7 @@ async def test_a_forced_restore_says_what_is_mixed(
     await asyncio.to_thread(run_command, capsys, "backup", str(file))
     before = all_documents(mongo)
     arguments = ("restore", str(file), "--replace", "--yes")
-    url = app_environment(servers, DATABASE)["SLOTLOCK_MONGO_URL"]
+    url = environment["SLOTLOCK_MONGO_URL"]
     async with AsyncMongoClient[Json](url, appname=app_name(DATABASE)) as other:
         await other.admin.command("ping")
         (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)

@@ -326,9 +326,12 @@ def test_workers_that_cannot_start_end_with_a_failure(
 ) -> None:
     url = database_url(servers, "broken")
     with closing(MongoClient[dict[str, object]](url)) as client:
-        client.get_default_database()["users"].create_index("email", name="email")  # not unique
-    environ.setenv("SLOTLOCK_MONGO_URL", url)
-    ended = subprocess.run((*MODULE, "serve", "--workers", "2"), capture_output=True, check=False)
+        database = client.get_default_database()
+        database["users"].create_index("email", name="email")  # not unique
+        environ.setenv("SLOTLOCK_MONGO_URL", url)
+        command = (*MODULE, "serve", "--workers", "2")
+        ended = subprocess.run(command, capture_output=True, check=False)
+        client.drop_database(database)
     assert ended.returncode == 1
 
 

@@ -29,6 +29,7 @@ from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import app_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
+from tests.support.stores.empty_database import delete_documents
 
 PASSWORD = "correct horse battery"
 DRY_RUN = "this was a dry run; --apply makes these changes"
@@ -40,11 +41,11 @@ def database(
     monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers
 ) -> Iterator[Database[Document]]:
     """Yield a database without users: a sync is about all of them."""
-    settings = app_environment(servers, f"sync{secrets.token_hex(4)}")
+    settings = app_environment(servers, "sync")
     replace_environment(monkeypatch, settings)
     with MongoClient[Document](settings["SLOTLOCK_MONGO_URL"]) as client:
         yield client.get_default_database()
-        client.drop_database(client.get_default_database().name)
+        delete_documents(client.get_default_database())
 
 
 @pytest.fixture

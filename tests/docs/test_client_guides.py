@@ -14,7 +14,6 @@ from graphql import (
     GraphQLInputObjectType,
     NameNode,
     Visitor,
-    build_schema,
     parse,
     validate,
     visit,
@@ -23,6 +22,7 @@ from graphql import (
 from conformance.examples.programs import EXPECTED_LINES, PYTHON_PROGRAM
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.core.errors import ErrorCode
+from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import (
     ADMIN_EMAIL,
@@ -35,7 +35,6 @@ from tests.support.apps.processes import (
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guides" / "clients"
 REFUSALS = GUIDES / "refusals.md"
-SCHEMA = build_schema((ROOT / "schema.graphql").read_text())
 STALE = "run `npm ci --ignore-scripts && npm run codegen` in examples/typescript"
 _EXCERPT = re.compile(r"^<!-- from: (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -72,7 +71,7 @@ def test_the_check_of_excerpts_notices_a_change() -> None:
 
 
 def test_the_table_of_refusals_covers_every_code() -> None:
-    codes = SCHEMA.type_map["RefusalCode"]
+    codes = executable_schema.type_map["RefusalCode"]
     assert isinstance(codes, GraphQLEnumType)
     listed = re.findall(r"^\| `([A-Z_]+)`", REFUSALS.read_text(), re.MULTILINE)
     expected = {*codes.values, *ErrorCode}
@@ -92,7 +91,7 @@ def test_every_operation_of_the_examples_fits_the_schema() -> None:
     documents = re.findall(r'= """(.*?)"""', python, re.DOTALL)
     assert len(documents) > 10
     documents.append((ROOT / "examples/typescript/src/operations.graphql").read_text())
-    assert [error for text in documents for error in validate(SCHEMA, parse(text))] == []
+    assert [error for text in documents for error in validate(executable_schema, parse(text))] == []
 
 
 class NameCollector(Visitor):
@@ -115,7 +114,7 @@ def test_the_generated_types_of_typescript_fit_the_schema_and_the_operations() -
     )
     assert len(types) > 10
     for description, name, body in types:
-        shown = SCHEMA.type_map[name]
+        shown = executable_schema.type_map[name]
         assert isinstance(shown, GraphQLEnumType | GraphQLInputObjectType)
         parts = shown.values if isinstance(shown, GraphQLEnumType) else shown.fields
         members = re.findall(r"/\*\* (.*) \*/\n  (?:\| ')?(\w+)", body)

@@ -10,8 +10,8 @@ TESTS = Path(__file__).parents[1]
 
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Store the rewritten files, as an import of each would. It takes 20 ms a file."""
-    for path in TESTS.rglob("*.py"):
-        if not path.name.startswith("test_"):
+    for path in TESTS.rglob("test_*.py"):
+        if config.hook.pytest_ignore_collect(collection_path=path, config=config):
             continue
         cached = rewrite.get_cache_dir(path) / (path.name[:-3] + rewrite.PYC_TAIL)
         if rewrite._read_pyc(path, cached) is None:

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.fork_server import forked_app, forked_worker
-from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.apps.processes import AppProcess, named_environment
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.apps.trace_receiver import TraceReceiver, trace_receiver
 from tests.support.clients.booking_client import BookingClient
@@ -44,7 +44,7 @@ def traced(
     directory = tmp_path_factory.mktemp("traced")
     with trace_receiver() as receiver, restartable_server(directory / "valkey", "valkey") as valkey:
         environment = {
-            **app_environment(servers, "traced"),
+            **named_environment(servers, "traced"),
             **receiver.environment,
             # Workers of other tests would serve the queue of the shared one.
             "SLOTLOCK_REDIS_URL": valkey.url,

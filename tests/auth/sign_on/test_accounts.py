@@ -32,7 +32,8 @@ from slotlock.infrastructure.mongo.users.identities import IdentityRepository
 from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.lying_provider import LyingProvider
 from tests.support.sign_on.scene import SignOnScene
-from tests.support.stores.users import NO_PASSWORD, RecordedStreams, insert_user, new_email
+from tests.support.stores.cheap_hashes import NO_PASSWORD
+from tests.support.stores.users import RecordedStreams, insert_user, new_email
 
 PASSWORD = "correct horse battery"
 

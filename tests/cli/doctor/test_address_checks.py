@@ -10,17 +10,19 @@ UNCHANGED = ["ada", "a@x.test", "a@strasse.test", "ü@x.test", "a@bücher.test"]
 
 
 async def test_addresses_that_mean_what_they_did_are_no_finding(servers: EmbeddedServers) -> None:
-    async with empty_database(servers) as url, open_database(url) as database:
-        await database["users"].insert_many([{"email": each} for each in UNCHANGED])
-        finding = await check_addresses(database)
+    with empty_database(servers) as url:
+        async with open_database(url) as database:
+            await database["users"].insert_many([{"email": each} for each in UNCHANGED])
+            finding = await check_addresses(database)
     assert (finding.level, finding.advice) == (Level.OK, "")
 
 
 async def test_addresses_that_lead_elsewhere_now_are_listed(servers: EmbeddedServers) -> None:
     changed = ["a@straße.test", "a@i❤.test", "a@xn--bcher-kva.test", "b@xn--bcher-kva.test"]
-    async with empty_database(servers) as url, open_database(url) as database:
-        await database["users"].insert_many([{"email": each} for each in UNCHANGED + changed])
-        finding = await check_addresses(database)
+    with empty_database(servers) as url:
+        async with open_database(url) as database:
+            await database["users"].insert_many([{"email": each} for each in UNCHANGED + changed])
+            finding = await check_addresses(database)
     assert finding.level is Level.WARNING
     assert finding.found.split("; ") == [
         "a@i❤.test is invalid",

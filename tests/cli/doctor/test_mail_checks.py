@@ -96,12 +96,12 @@ def test_a_refused_sender_and_a_relay_that_is_set_up_wrong_are_found(
     relay = "554 5.7.1 Relay access denied"
     with MongoClient[Document](database_url(servers, DATABASE)) as client:
         waiting = {"state": "queued", "at": now, "dueAt": now, "note": SERVER_REFUSES + relay}
-        client[DATABASE]["outbox"].insert_one(waiting)
+        database = client.get_default_database()
+        database["outbox"].insert_one(waiting)
         marks = [{"email": f"{n}@school.test", "at": now} for n in range(3)]
         users = [{"email": each["email"], "undeliverable": each} for each in marks]
-        client[DATABASE]["users"].insert_many([*users[:2], {**users[2], "email": "new@x.test"}])
+        database["users"].insert_many([*users[:2], {**users[2], "email": "new@x.test"}])
         found = examine(monkeypatch, servers, capsys, url, SLOTLOCK_MAIL_FROM=REFUSED)
-        client.drop_database(DATABASE)
     assert found["mail server"].startswith(f"FAIL 127.0.0.1:{smtp_port}: 553 5.7.1"), found
     assert found["mail outbox"].startswith("warning 1 wait"), found
     assert "2 addresses are undeliverable, the first since" in found["mail outbox"]
@@ -137,16 +137,15 @@ def test_mails_that_wait_for_more_than_an_hour_are_a_warning(
     smtp_port: int,
 ) -> None:
     with MongoClient[Document](database_url(servers, DATABASE)) as client:
-        outbox = client[DATABASE]["outbox"]
+        outbox = client.get_default_database()["outbox"]
         for minutes, level in ((0, "ok nothing waits; 1 failed"), (1, "ok"), (61, "warning")):
-            outbox.drop()
+            outbox.delete_many({})
             at = datetime.now(UTC) - timedelta(minutes=minutes)
             waiting = {"state": "queued", "at": at, "dueAt": at} if minutes else {"state": "sent"}
             outbox.insert_many([waiting, {"state": "failed", "at": at}])
             found = examine(monkeypatch, servers, capsys, f"smtp://127.0.0.1:{smtp_port}")
             assert found["mail outbox"].startswith(level), found
         assert re.search("1 wait, the oldest for 3[67][0-9]{2}", found["mail outbox"])
-        client.drop_database(DATABASE)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from pymongo import AsyncMongoClient, monitoring
@@ -19,6 +20,7 @@ from slotlock.infrastructure.mongo.slots.write_set import WriteSet
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import build_slot
+from tests.support.stores.slot_store import open_slot_store
 from tests.support.stores.slots import insert_open_campaign
 
 ORGANIZER = UserId("b" * 24)
@@ -44,19 +46,11 @@ class TransactionCommands(monitoring.CommandListener):
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """Yield a database that rejects every audit note."""
-    name = f"notes_{new_slot_id()}"
-    client: AsyncMongoClient[Document] = AsyncMongoClient(
-        database_url(servers, name), tz_aware=True, w="majority"
-    )
-    try:
-        database = client.get_default_database()
-        await Repositories(database).indexes.build_missing()
-        never_valid = {"never": {"$exists": True}}
-        await database.command("collMod", "audit_notes", validator=never_valid)
-        yield database
-        await client.drop_database(name)
-    finally:
-        await client.close()
+    async with open_slot_store(servers) as store:
+        validate = partial(store.database.command, "collMod", "audit_notes")
+        await validate(validator={"never": {"$exists": True}})
+        yield store.database
+        await validate(validator={})
 
 
 async def test_a_slot_is_not_created_without_its_note(database: Database) -> None:
@@ -83,7 +77,7 @@ async def test_a_campaign_is_not_changed_without_its_note(database: Database) ->
 async def test_a_note_is_written_in_the_transaction_of_its_change(servers: EmbeddedServers) -> None:
     commands = TransactionCommands()
     client: AsyncMongoClient[Document] = AsyncMongoClient(
-        database_url(servers, f"notes_{new_slot_id()}"), tz_aware=True, event_listeners=[commands]
+        database_url(servers, "notes"), tz_aware=True, event_listeners=[commands]
     )
     async with client:
         database, now = client.get_default_database(), utc_now()
@@ -96,7 +90,6 @@ async def test_a_note_is_written_in_the_transaction_of_its_change(servers: Embed
         commands.names.clear()
         assert not await Repositories(database).campaigns.update(before, after, now, note)
         assert commands.names == ["findAndModify", "commitTransaction"]
-        await client.drop_database(database.name)
 
 
 async def test_a_user_is_not_changed_without_a_note(database: Database) -> None:

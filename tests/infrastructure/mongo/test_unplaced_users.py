@@ -16,7 +16,7 @@ from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.services.container import utc_now
-from tests.support.apps.processes import database_url
+from tests.support.stores.empty_database import build_indexes, empty_database
 from tests.support.stores.slots import insert_open_campaign
 
 USER_COUNT, UNPLACED = 40, (7, 8, 35)
@@ -57,14 +57,14 @@ class CrowdedCampaign:
 @pytest.fixture
 async def crowded(servers: EmbeddedServers) -> AsyncIterator[CrowdedCampaign]:
     """Yield a campaign with many users and bookings."""
-    reads, name = UserReadCounter(), f"unplaced_{ObjectId()}"
-    client: AsyncMongoClient[Document] = AsyncMongoClient(
-        database_url(servers, name), tz_aware=True, w="majority", event_listeners=[reads]
-    )
-    try:
+    reads = UserReadCounter()
+    with empty_database(servers) as url:
+        client: AsyncMongoClient[Document] = AsyncMongoClient(
+            url, tz_aware=True, w="majority", event_listeners=[reads]
+        )
         database = client.get_default_database()
         repositories = Repositories(database)
-        await repositories.indexes.build_missing()
+        await build_indexes(url, repositories.indexes)
         campaign = await insert_open_campaign(database, (("5a",),))
         users = [user_document(number) for number in range(USER_COUNT)]
         await database["users"].insert_many(users)
@@ -74,10 +74,8 @@ async def crowded(servers: EmbeddedServers) -> AsyncIterator[CrowdedCampaign]:
             if number not in UNPLACED
         ]
         await database["slots"].update_one({}, {"$set": {"bookings": bookings}})
-        yield CrowdedCampaign(repositories.unplaced_users, campaign, reads)
-        await client.drop_database(name)
-    finally:
-        await client.close()
+        async with client:
+            yield CrowdedCampaign(repositories.unplaced_users, campaign, reads)
 
 
 def user_document(number: int) -> Document:

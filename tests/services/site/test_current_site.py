@@ -27,7 +27,7 @@ async def scene(servers: EmbeddedServers) -> AsyncIterator[Scene]:
     """Yield the services of two processes on one clock."""
     clock = ManualClock()
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(empty_database(servers))
+        url = stack.enter_context(empty_database(servers))
         one, other = [await open_services(stack, url, servers.redis_url, clock) for _ in range(2)]
         yield clock, one, other
 

@@ -162,13 +162,14 @@ def _import_app() -> Callable[[], int]:
     from slotlock.auth import passwords
     from tests.support.apps import variant
     from tests.support.cli import forked_exports
+    from tests.support.stores.cheap_hashes import hash_cheaply
 
     for late in ("slotlock.cli.serve", "slotlock.cli.worker", *UVICORN_MODULES):
         importlib.import_module(late)
     forked_exports.fork_instead_of_starting()
-    # Thousands of users register. Processes that a test starts as an operator does hash slowly.
-    passwords._CONTEXT.update(argon2__memory_cost=8, argon2__time_cost=1)
-    passwords.PasswordHasher().close()  # hashes once, so that the forked processes need not
+    # Processes that a test starts as an operator does hash slowly.
+    hash_cheaply()
+    passwords._CONTEXT.hash("")  # imports the library, so that the forked processes need not
     # A fifth of a start is to read the files of the board and to merge its modules.
     sources, documents = files.board_files(), board_documents()
     modules = {name: text.decode() for name, text in sources.items() if files.is_module(name)}

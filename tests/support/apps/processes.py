@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from bson import ObjectId
 
 from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
@@ -38,6 +39,11 @@ MAX_LOG_LINES = 40
 # A busy machine needs about ten seconds to start the app.
 READY_TIMEOUT_S = 100.0
 
+# The databases without documents, most with all indexes; and those of the module that runs, by
+# the address of their server and the name that its tests use.
+unused_databases: list[str] = []
+lent_databases: dict[tuple[str, str], str] = {}
+
 # Ports that this process gave away: no other process is given them until it ends.
 _reserved_ports: list[socket.socket] = []
 
@@ -54,9 +60,25 @@ def free_port() -> int:
     return reserved.getsockname()[1]  # type: ignore[no-any-return]
 
 
-def database_url(servers: EmbeddedServers, name: str) -> str:
-    """Return the URL of a database on the test servers."""
+def named_database_url(servers: EmbeddedServers, name: str) -> str:
+    """Return the URL of the database that has this name on the test servers."""
     return servers.mongo_url.replace("/?", f"/{name}?", 1)
+
+
+def database_url(servers: EmbeddedServers, name: str) -> str:
+    """Return the URL of the database that the tests of a module know by this name.
+
+    The first of them finds it empty. Its real name differs: see `empty_database`.
+    """
+    key = (servers.mongo_url, name)
+    if key not in lent_databases:
+        lent_databases[key] = take_database()
+    return named_database_url(servers, lent_databases[key])
+
+
+def take_database() -> str:
+    """Return the name of a database without documents."""
+    return unused_databases.pop() if unused_databases else f"empty{ObjectId()}"
 
 
 def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
@@ -71,6 +93,12 @@ def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
         "SLOTLOCK_REDIS_BUDGET_MS": "1000",  # the machine may be busy
     }
+
+
+def named_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
+    """Return the settings of an app whose database has this name."""
+    url = named_database_url(servers, database)
+    return {**app_environment(servers, database), "SLOTLOCK_MONGO_URL": url}
 
 
 def app_settings(servers: EmbeddedServers, database: str, **others: Any) -> Settings:

@@ -28,21 +28,6 @@ from tests.support.model.operations import MORNING
 from tests.support.stores.empty_database import build_indexes, delete_documents
 
 MEMBER_COUNT = 5
-CLEARED_COLLECTIONS = (
-    "slots",
-    "ended_bookings",
-    "ended_waitlist_entries",
-    "user_versions",
-    "campaigns",
-    "draw_entries",
-    "draw_slots",
-    "draw_texts",
-    "draw_wishes",
-    "draws",
-    "resources",
-    "idempotency_records",
-    "teams",
-)
 
 
 @dataclass
@@ -138,8 +123,7 @@ class ServicePair:
 
     def reset(self) -> None:
         """Delete everything but the users."""
-        for name in CLEARED_COLLECTIONS:
-            self.database[name].delete_many({})
+        delete_documents(self.database, retained="users")
         self.redis.flushall()
         self.clock.now = MORNING
 

@@ -173,7 +173,7 @@ async def open_mail_scene(
     """Open a scene on a database of its own."""
     clock, trap = ManualClock(), MailTrap()
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(empty_database(servers))
+        url = stack.enter_context(empty_database(servers))
         # In the other one, the apps of other tests read for the outbox.
         redis_url = f"{servers.redis_url.rpartition('/')[0]}/1"
         services = await open_services(stack, url, redis_url, clock)

@@ -3,7 +3,7 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from functools import partial
 from typing import TypeVar
 
@@ -36,15 +36,13 @@ class MongoRoute:
         assert task is not None
         self.connections.add(task)
         task.add_done_callback(self.connections.discard)
-        mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
-        replies = asyncio.create_task(self._forward_replies(mongo_reader, writer))
-        try:
-            while message := await reader.read(65_536):
-                if not self.send_request(mongo_writer, message):
-                    break
-        finally:
-            writer.close()
-            mongo_writer.close()
+        with closing(writer):
+            mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
+            with closing(mongo_writer):
+                replies = asyncio.create_task(self._forward_replies(mongo_reader, writer))
+                while message := await reader.read(65_536):
+                    if not self.send_request(mongo_writer, message):
+                        break
         await replies
         await mongo_writer.wait_closed()
 

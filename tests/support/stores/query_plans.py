@@ -47,7 +47,7 @@ async def recorded_commands(
 ) -> AsyncIterator[tuple[Database, CommandRecorder]]:
     """Yield an empty database, and the recorder of its commands."""
     recorder = CommandRecorder()
-    async with empty_database(servers) as url:
+    with empty_database(servers) as url:
         client: AsyncMongoClient[Document] = AsyncMongoClient(
             url, tz_aware=True, w="majority", event_listeners=[recorder]
         )

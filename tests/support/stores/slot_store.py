@@ -137,7 +137,8 @@ def first_change_request(slot: SlotState) -> BookingChangeRequest:
 @asynccontextmanager
 async def open_slot_store(servers: EmbeddedServers) -> AsyncIterator[SlotStore]:
     """Open an empty database with all indexes."""
-    async with empty_database(servers) as url, open_database(url) as database:
-        repositories = Repositories(database)
-        await build_indexes(url, repositories.indexes)
-        yield SlotStore(database, repositories)
+    with empty_database(servers) as url:
+        async with open_database(url) as database:
+            repositories = Repositories(database)
+            await build_indexes(url, repositories.indexes)
+            yield SlotStore(database, repositories)

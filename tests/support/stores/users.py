@@ -29,12 +29,8 @@ from slotlock.infrastructure.mongo.users.sessions import NewSession, session_to_
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET
-
-# The hash of a password that no test knows.
-NO_PASSWORD = (
-    "$argon2id$v=19$m=19456,t=2,p=1"
-    "$E4IQQojRes/5vzcmJMS4tw$6AXiuP59GoFyIVumH5zxAQX2I5kVP532EQMPJBJbtf4"
-)
+from tests.support.stores.cheap_hashes import NO_PASSWORD
+from tests.support.stores.empty_database import build_indexes
 
 
 @dataclass(frozen=True)
@@ -45,10 +41,6 @@ class UserTokens:
     organizer: str
 
 
-# The databases whose indexes this process has created: to find none missing takes 50 ms.
-_indexed: set[str] = set()
-
-
 @asynccontextmanager
 async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     """Open the app's authentication on a database."""
@@ -57,9 +49,7 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     try:
         signer = TokenSigner([SECRET])
         repositories = Repositories(database)
-        if mongo_url not in _indexed:
-            await repositories.indexes.create_on_empty()
-            _indexed.add(mongo_url)
+        await build_indexes(mongo_url, repositories.indexes)
         yield Auth(repositories, passwords, signer, utc_now, login_throttle=None)
     finally:
         passwords.close()

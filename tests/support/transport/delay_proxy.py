@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 
 CHUNK_BYTES = 65_536
 
@@ -52,23 +52,18 @@ class DelayProxy:
             await asyncio.wait(self._connections)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            target_reader, target_writer = await asyncio.open_connection(
-                "127.0.0.1", self.target_port
-            )
-        except OSError:  # nothing listens there
-            writer.close()
-            return
-        self._writers |= {writer, target_writer}
-        replies = asyncio.create_task(self._forward_replies(target_reader, writer))
-        with suppress(OSError):
-            while data := await reader.read(CHUNK_BYTES):
-                self.commands.append(data)
-                await self._open.wait()
-                target_writer.write(data)
-        target_writer.close()
-        await replies
-        self._writers -= {writer, target_writer}
+        with closing(writer), suppress(OSError):  # nothing may listen there
+            address = ("127.0.0.1", self.target_port)
+            target_reader, target_writer = await asyncio.open_connection(*address)
+            self._writers |= {writer, target_writer}
+            replies = asyncio.create_task(self._forward_replies(target_reader, writer))
+            with closing(target_writer), suppress(OSError):
+                while data := await reader.read(CHUNK_BYTES):
+                    self.commands.append(data)
+                    await self._open.wait()
+                    target_writer.write(data)
+            await replies
+            self._writers -= {writer, target_writer}
 
     async def _forward_replies(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -19,7 +19,7 @@ from slotlock.infrastructure.mongo.client import (
     open_database,
 )
 from slotlock.infrastructure.mongo.commands import find_in_one_batch, run_command
-from tests.support.apps.processes import database_url
+from tests.support.apps.processes import database_url, named_database_url
 from tests.support.apps.replica_pair import replica_pair
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.polling import eventually, poll_until
@@ -163,7 +163,7 @@ async def test_no_connection_is_left_after_the_client_was_closed(
     servers: EmbeddedServers, database: Database
 ) -> None:
     name = f"closed-{ObjectId()}"
-    client = LeasingClient(database_url(servers, database.name), appname=name)
+    client = LeasingClient(named_database_url(servers, database.name), appname=name)
     behind = client[database.name]
     await asyncio.gather(*(find_number(behind, n, 20) for n in range(12)))
     running = asyncio.create_task(find_number(behind, 1, 300))
