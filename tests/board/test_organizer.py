@@ -287,7 +287,7 @@ async def test_courses_that_can_be_deleted_are_and_the_page_says_why_others_are_
     for _ in range(2):  # the second button confirms
         await page.get_by_role("button", name="Delete", exact=True).click()
     await shown(page, "Chess: ").and_(shown(page, "1 of 3 is left")).wait_for()
-    assert await page.get_by_label(re.compile("Select (Art|Chess|Dance)")).count() == 1
+    await expect(page.get_by_label(re.compile("Select (Art|Chess|Dance)"))).to_have_count(1)
 
 
 async def test_classes_are_chosen_and_one_that_nobody_has_is_red_where_it_is_typed(
