@@ -1,5 +1,6 @@
 """Students with pages of the board, against a running app."""
 
+import asyncio
 import json
 import re
 from dataclasses import dataclass, field
@@ -81,6 +82,7 @@ class Board:
     contexts: list[BrowserContext] = field(default_factory=list)
     # What the first page of each of them stores.
     unstored: dict[BrowserContext, dict[str, str]] = field(default_factory=dict)
+    storing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def student(self, name: str = "Mia", email: str = "") -> Student:
         """Register a student."""
@@ -142,18 +144,18 @@ class Board:
         The storage state of Playwright takes half a second of a core, for a page of its own.
         """
         page = await context.new_page()
-        if stored := self.unstored.pop(context, None):
-            script = (
-                f"for (const each of {json.dumps([*stored.items()])}) localStorage.setItem(...each)"
-            )
+        async with self.storing:  # or a second page may look before the first one has stored it
+            if stored := self.unstored.pop(context, None):
+                values = json.dumps([*stored.items()])
+                script = f"for (const each of {values}) localStorage.setItem(...each)"
 
-            async def store(route: Route) -> None:
-                body = f"<script>{script}</script>"
-                await route.fulfill(body=body, content_type="text/html")
+                async def store(route: Route) -> None:
+                    body = f"<script>{script}</script>"
+                    await route.fulfill(body=body, content_type="text/html")
 
-            await page.route("**/stored", store)
-            await page.goto("/stored")
-            await page.unroute("**/stored")
+                await page.route("**/stored", store)
+                await page.goto("/stored")
+                await page.unroute("**/stored")
         return page
 
     async def open(
