@@ -94,7 +94,7 @@ def test_a_deployment_without_an_admin_is_a_warning_that_says_how_to_create_one(
     assert "`slotlock users create you@example.org --role admin`" in text
     users = {"email": "ada@slotlock.test", "role": "admin", "banned": None}
     with MongoClient[Document](database_url(servers, "without_admin")) as client:
-        client.without_admin.users.insert_one(users)
+        client.get_default_database().users.insert_one(users)
         assert examine(capsys)["admin"] == "ok there is one"
 
 

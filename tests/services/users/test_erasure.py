@@ -158,6 +158,7 @@ def test_an_erasure_that_still_found_a_booking_is_checked_once_more(
 def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure(
     pair: ServicePair, member: Caller
 ) -> None:
+    slot_id = add_slot(pair)  # which deletes all but the users
     services, run = pair.services[0], pair.runner.run
     email = run(services.users.find_many([member.user_id]))[member.user_id].login_name
     run(services.users.set_groups(member.user_id, ["Choir"], pair.callers[0].user_id, pair.clock()))
@@ -173,7 +174,6 @@ def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure
     assert isinstance(own, TeamSaved)
     assert isinstance(inviting, TeamSaved)
     run(teams.invite(services, inviting.team.id, email, pair.callers[2].user_id))
-    slot_id = add_slot(pair)
     book_for(pair, pair.callers[1], slot_id)
     run(waitlist.join(services, slot_id, member.user_id, 0.0))
     erase_account(pair, member)
