@@ -96,6 +96,7 @@ class HttpEndpoint:
         is_executing = False
         try:
             if len(sent.content) > self._max_body_bytes and not sent.is_get:
+                check_declared_body(headers, JSON)
                 await self._check_large_body(len(sent.content), headers)
             payload = self._read_payload(sent)
             deadline = RequestDeadline(server.deadlines, sent.request_id)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.apps.processes import AppProcess
@@ -197,6 +197,7 @@ def responses(app: AppProcess, request: bytes) -> list[tuple[list[bytes], bytes]
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(headers=header_sets, body=bodies, query=st.sampled_from([b"", b"", b"", b"a=b"]))
+@example(headers={"Content-Type": b"text/plain"}, body=b"[" * 66_500, query=b"")
 @pytest.mark.timeout(600)
 def test_any_request_gets_the_same_response_with_and_without_the_fast_front(
     error_free_app: AppProcess, headers: dict[str, bytes], body: bytes, query: bytes
