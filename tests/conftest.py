@@ -99,11 +99,11 @@ def pytest_runtest_teardown(
 
 
 def pytest_runtest_logfinish() -> None:
-    """Undo what a command in this process did to the log: the stream of its handler is closed."""
+    """Undo what a command in this process did to the log, its level and its closed stream."""
     for handler in list(logging.root.handlers):
         if type(handler) is logging.StreamHandler:
             logging.root.removeHandler(handler)
-            logging.root.setLevel(logging.WARNING)
+    logging.root.setLevel(logging.WARNING)
 
 
 def pytest_collection_finish() -> None:
