@@ -99,11 +99,13 @@ def pytest_runtest_teardown(
 
 
 def pytest_runtest_logfinish() -> None:
-    """Undo what a command in this process did to the log, its level and its closed stream."""
+    """Undo what a command in this process did to the log, its levels and its closed stream."""
     for handler in list(logging.root.handlers):
         if type(handler) is logging.StreamHandler:
             logging.root.removeHandler(handler)
     logging.root.setLevel(logging.WARNING)
+    for name in ("uvicorn", "uvicorn.error"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 def pytest_collection_finish() -> None:
