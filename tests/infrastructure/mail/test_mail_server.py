@@ -210,8 +210,8 @@ async def check_recipients_that_hang(
         await eventually(are_sent if is_guarded else are_stuck, "the others are sent")
         assert await are_sent() is is_guarded
         assert first & set(trap.hanging)
-        for each in (task, *sender._sending):
-            await cancel_and_wait(each)
+        # All at once: none connects in the place of another while the trap ends.
+        await asyncio.gather(*map(cancel_and_wait, (task, *sender._sending)))
         # The thread of the trap would leave their sockets to a later test.
         await eventually(lambda: not trap.hanging, "their connections have ended")
         await server.close()
@@ -248,8 +248,7 @@ async def test_contents_that_hang_leave_their_places_to_others_and_are_not_sent_
             await eventually(lambda: len(trap.hanging) == count, "all places hang")
             assert not any(task.done() for task in (*tasks, other))
         await server.close()
-        for task in (other, *reversed(tasks)):  # first those that wait for a place
-            await cancel_and_wait(task)
+        await asyncio.gather(*map(cancel_and_wait, (other, *tasks)))
         await eventually(lambda: not trap.hanging, "their connections have ended")
     assert trap.count == is_guarded
 

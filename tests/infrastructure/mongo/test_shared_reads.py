@@ -164,7 +164,7 @@ async def contexts(stored: Stored) -> tuple[list[UserContexts], list[UserContext
         await store(stored.database, full)
     grouped = full_slot(stored.grouped_id, group_limits=(GroupLimit("class:*", 1),))
     await stored.database["users"].insert_many(
-        [{"_id": ObjectId(user_id), "groups": ["class:5a"]} for user_id in USERS]
+        [{"_id": ObjectId(user), "email": user, "groups": ["class:5a"]} for user in USERS]
     )
     await stored.database["user_versions"].insert_many(
         [{"_id": ObjectId(user_id), "version": 3} for user_id in USERS]
