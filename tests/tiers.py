@@ -56,6 +56,7 @@ SLOW = (
     "board/members/test_news.py::test_a_cancellation_says_why",
     "board/members/test_news.py::test_an_organizer_enters_why",
     "board/members/test_news.py::test_the_page_of_a_cancelled_course",
+    "board/members/test_news.py::test_who_has_a_place_reads_who_leads",
     "board/test_booking.py::test_a_device_that_is_ahead",
     "board/test_booking.py::test_a_language_fills_its_texts_in",
     "board/test_booking.py::test_only_a_change_of_the_position_that_is_shown_is_said_and_read_where"

@@ -697,7 +697,7 @@ async def test_a_course_has_a_class_limit_and_a_deadline_in_days(board: Board) -
     await expect(page.locator(".log")).to_contain_text("0 minutes → 3 days")
     both = ", ".join(names)
     for edit in (f"{names[0]} → {both}", f"{both} → {names[1]}"):
-        await expect(page.locator(".log")).to_contain_text(f"Rooms and devices: {edit}")
+        await expect(page.locator(".log")).to_contain_text(f"Teachers, rooms and devices: {edit}")
     await page.goto(f"/board#/plan/{course.campaign_id}")
     await shown(page, "at most 5 from each class or group").wait_for()
 

@@ -47,7 +47,7 @@ export type BookingAction =
   | 'OTHER'
   /** The waiting list booked a free place for its first user. */
   | 'PROMOTED'
-  /** The time or place of the slot changed. Only live events have this action. */
+  /** The time, the place or the staff of the slot changed. Only live events have this action. */
   | 'SLOT_EDITED'
   /** The user's waiting list entry ended without a booking. Only live events have this action. */
   | 'WAITLIST_LEFT';

@@ -3,7 +3,7 @@
 import { drawWith, h, patch, redraw } from "./kernel.js";
 import { adopt, goOn, hasSession, isEnding, me, newcomer, onSession, resumeSession, run, storeUser } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
-import { hideNews, newsPanel, unreadNews } from "./news.js";
+import { hideNews, newsPanel, unread } from "./news.js";
 import { returned, signInFirst, site } from "./page.js";
 import { children, invitations, leads, others, shows } from "./people.js";
 import { showScheme } from "./scheme.js";
@@ -204,7 +204,7 @@ function drawPage() {
   if (others().length || invitations().length) loadTogether();
   const focused = document.activeElement;
   const places = ancestors(focused);
-  document.title = [unreadNews(), view.title(), site.name].filter(Boolean).join(" · ");
+  document.title = [unread, view.title(), site.name].filter(Boolean).join(" · ");
   patch(document.body, [
     h("a", { class: "skip", href: "#main", onclick: skip }, t("skip")),
     bar(),

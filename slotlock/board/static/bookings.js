@@ -345,6 +345,18 @@ export function leave(slot) {
 }
 
 /**
+ * Tell what somebody else did to places, and call back.
+ * @param {() => void} load the view again @param {Person} [person] a child whose places these are
+ */
+export function watchPlaces(load, person) {
+  return subscribe("watchMyBookings", { userId: person?.id }, ({ myBookings: event }) => {
+    const isNew = event.by?.id !== me?.id;
+    if (isNew) tellNews(event, person);
+    if (isNew || !known.has(bookingState(event.booking))) load();
+  });
+}
+
+/**
  * Call back whenever the server changes one's own bookings or positions, or another person signs
  * in, until the returned function is called. What somebody else did is told. The first
  * position may arrive after the list: it is said only if the page shows another one.
@@ -358,11 +370,7 @@ export function watchMine(load, find, onPosition = redraw) {
   let user = me?.id;
   const watch = () => {
     for (const end of ends) end();
-    ends = me ? [subscribe("watchMyBookings", {}, ({ myBookings: { booking, action, by } }) => {
-      const isOwn = by?.id === me?.id;
-      if (!isOwn) tellNews({ action, booking });
-      if (!isOwn || !known.has(bookingState(booking))) load();
-    }), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: { slotId, position } }) => {
+    ends = me ? [watchPlaces(load), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: { slotId, position } }) => {
       const slot = find(slotId);
       const entry = slot?.myWaitlistEntry;
       if (!entry?.position || !position) return slot && load();

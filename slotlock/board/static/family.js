@@ -1,18 +1,16 @@
 // @ts-check
 /** What only parents load: what each child has in a course, and for which of them to book or to wait. */
-import { book, bookFor, bookingState, cancel, cancelUntil, confirm, deciding, extend, join, known } from "./bookings.js";
-import { leave, leaveQueue, onChange, reason, refused } from "./bookings.js";
+import { book, bookFor, cancel, cancelUntil, confirm, deciding, extend, join } from "./bookings.js";
+import { leave, leaveQueue, onChange, reason, refused, watchPlaces } from "./bookings.js";
 import { now } from "./clock.js";
 import { me, userId } from "./client.js";
 import { h, redraw } from "./kernel.js";
-import { tellNews } from "./news.js";
 import { keptWeek } from "./offline.js";
 import { go } from "./page.js";
 import { askOnce, bookingActions, button, checkInCodeFigure, checkbox, icon, notice, places, section, whose } from "./parts.js";
 import { children, placeIn, placeKey, readPeople, shows, whom } from "./people.js";
 import { footOf } from "./rows.js";
 import { chooseFor, decidingState, freePlaces, fullState, isForMe, openState, opening, shownState, swappedState } from "./slotstate.js";
-import { subscribe } from "./socket.js";
 import { readAll } from "./store.js";
 import { commas, listOf, ordinal, t, timeOf } from "./text.js";
 import { belowSlot, choiceAmong, isFree, teammates } from "./together.js";
@@ -396,11 +394,7 @@ function endWatch() {
 
 /** @param {import("./people.js").Person} person */
 function watchChild(person) {
-  return subscribe("watchMyBookings", { userId: person.id }, ({ myBookings: { booking, action, by } }) => {
-    const isOwn = by?.id === me?.id;
-    if (!isOwn) tellNews({ action, booking }, person);
-    if (!isOwn || !known.has(bookingState(booking))) for (const load of loads) load();
-  });
+  return watchPlaces(() => loads.forEach((load) => load()), person);
 }
 
 /** The lists of slots that parents read with what the children have, and which of them they have. @type {Record<string, any>} */

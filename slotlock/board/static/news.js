@@ -4,7 +4,7 @@ import { h, redraw } from "./kernel.js";
 import { go, say } from "./page.js";
 import { button, hidden, icon, notice } from "./parts.js";
 import { placeIn, shows } from "./people.js";
-import { asSentence, sentences, t, timeOf } from "./text.js";
+import { asSentence, listOf, sentences, t, timeOf } from "./text.js";
 
 const MAX_NEWS = 3;
 /** How news look, by what happened. @type {Record<string, "yours" | "wait" | "stop">} */
@@ -14,6 +14,7 @@ const LOOKS = {
   MOVED: "yours",
   OFFERED: "wait",
   SLOT_EDITED: "wait",
+  led: "wait",
   CANCELLED: "stop",
   SLOT_CANCELLED: "stop",
 };
@@ -21,18 +22,20 @@ const NEWS_ICONS = { yours: "tick", wait: "clock", stop: "warning" };
 
 /** So long a page is visible before its news are read: then its title is of the page again. */
 const READ_MS = 5000;
-/** The newest, until it is read. */
-let unread = "";
+/** The newest, until it is read: for the title of the page. */
+export let unread = "";
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let reading;
+
+/** Give the title back to the page. */
+function forget() {
+  unread = "";
+  redraw();
+}
 
 /** Let the title go once the page was visible for a while. */
 function readSoon() {
   clearTimeout(reading);
-  const forget = () => {
-    unread = "";
-    redraw();
-  };
   if (!document.hidden) reading = setTimeout(forget, READ_MS);
 }
 document.addEventListener("visibilitychange", readSoon);
@@ -45,11 +48,13 @@ let news = [];
  * Tell what somebody else did to a place, or to a position in a line.
  * @param {any} event of `watchMyBookings` @param {import("./people.js").Person} [person] a child whose place it is
  */
-export async function tellNews({ action, booking: { slot, heldUntil } }, person) {
-  const own = action === "WAITLIST_LEFT" ? "CANCELLED" : action;
+export async function tellNews({ action, booking: { slot, heldUntil }, edits }, person) {
+  const what = listOf([...new Set(edits.map((/** @type {any} */ { field }) => t(`news.edit.${field}`, {}, t("news.edit.time"))))]);
+  const names = what === t("news.edit.staff") && edits[0].after;
+  const own = names ? "led" : action === "WAITLIST_LEFT" ? "CANCELLED" : action;
   const kind = slot.status === "CANCELLED" ? "SLOT_CANCELLED" : own;
   if (!LOOKS[kind]) return;
-  const values = { title: slot.title, time: heldUntil && timeOf(heldUntil, slot.timeZone) };
+  const values = { title: slot.title, time: heldUntil && timeOf(heldUntil, slot.timeZone), what, names };
   const title = person ? shows.said?.({ person }, kind, values) : t(`news.${kind}`, values);
   /** @type {Item} */
   const item = { slot, person, look: LOOKS[kind], text: title + (slot.cancelReason ? t("whose", { name: slot.cancelReason }) : ""), free: "" };
@@ -71,14 +76,8 @@ async function freeCourses(campaign, child) {
 
 /** Hide news. @param {Item} [item] or all */
 export function hideNews(item) {
-  news = item ? news.filter((each) => each !== item) : [];
-  unread = "";
-  redraw();
-}
-
-/** Return what nobody has seen yet, for the title of the page. */
-export function unreadNews() {
-  return unread;
+  news = news.filter((each) => item && each !== item);
+  forget();
 }
 
 /** Return the news: below what is there, so that nothing moves under a thumb that books. */

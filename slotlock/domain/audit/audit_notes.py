@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import Enum
 
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
+from slotlock.domain.audit.staff_edits import is_reordered
 from slotlock.domain.booking.booking import Booking, BookingStatus, SlotId
 from slotlock.domain.booking.slot import SLOT_FIELDS, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -147,9 +148,13 @@ def schedule_edits(before: Slot, after: Slot) -> tuple[FieldEdit, ...]:
 
 
 def edits_shown_with(booking: Booking, edits: Iterable[FieldEdit]) -> tuple[FieldEdit, ...]:
-    """Return the edits that the user of a booking may see: a link only with a sure place."""
+    """Return the edits that the user of a booking may see: a link only with a sure place.
+
+    The same resources in another order are no news.
+    """
     has_place = booking.status is BookingStatus.CONFIRMED
-    return tuple(each for each in edits if has_place or each.field != "meetingUrl")
+    shown = (each for each in edits if has_place or each.field != "meetingUrl")
+    return tuple(each for each in shown if not is_reordered(each))
 
 
 def note_campaign_change(

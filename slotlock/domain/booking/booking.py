@@ -63,7 +63,7 @@ class BookingAction(DescribedEnum):
     )
     SLOT_EDITED = (
         "slot_edited",
-        "The time or place of the slot changed. Only live events have this action.",
+        "The time, the place or the staff of the slot changed. Only live events have this action.",
     )
     # An action of a newer version.
     OTHER = "other", "The action is one of a newer version, which this server does not know."

@@ -117,7 +117,7 @@ def _has_moved_on(booking: Booking, index: int) -> bool:
 
 
 def _mails_about_edits(changes: SlotChanges) -> Iterator[OutboxEntry]:
-    """Yield the mails about a new time or place, to all who had a booking before the change."""
+    """Yield the mails about a new time, place or staff, to all who had a booking before."""
     for note in changes.notes:
         edits = merged_schedule_edits(note.edits)
         if note.action is not NoteAction.SLOT_EDITED or not edits:

@@ -98,8 +98,8 @@ class Subscription:
     @strawberry.subscription(
         description="Changes to the caller's bookings, by default only those that the caller did "
         "not make: bookings and offers from the waiting list, expired holds, and changes by other "
-        "users. Also a new time or place of a booked slot, and waiting list entries that ended "
-        "without a place. With a `userId`, it ends when the caller is no guardian any more."
+        "users. Also a new time, place or staff of a booked slot, and waiting list entries that "
+        "ended without a place. With a `userId`, it ends when the caller is no guardian any more."
     )
     async def my_bookings(
         self,

@@ -8,6 +8,8 @@ from typing import Self
 import strawberry
 from strawberry import field
 
+from slotlock.domain.audit.audit_log import FieldEdit
+from slotlock.domain.audit.staff_edits import resource_names, with_staff_apart
 from slotlock.domain.booking.availability import Availability, sees_hidden
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, UserId
@@ -67,7 +69,8 @@ class SlotAvailability:
 @strawberry.type(description="The change of one field of a slot.")
 class SlotFieldEdit:
     field: str = strawberry.field(
-        description="The name of the field, as in the input that changes it."
+        description="The name of the field, as in the input that changes it. Of all resources, "
+        "`staff` are those of the kind STAFF, and `resources` the others."
     )
     before: str | None = strawberry.field(
         description="The previous value as text; null for no value."
@@ -83,12 +86,19 @@ class BookingEvent:
         description="The booking after the change. For WAITLIST_LEFT it stands for the waiting "
         "list entry that ended; `node` does not return it."
     )
-    edits: object = field(
-        description="The changes of the slot's time and place; empty unless `action` is "
+    by_id: strawberry.Private[UserId | None]
+    slot_edits: strawberry.Private[Sequence[FieldEdit]]
+
+    @field(
+        description="The changes of the slot's time, place and staff; empty unless `action` is "
         "SLOT_EDITED.",
         graphql_type=list[SlotFieldEdit],
     )
-    by_id: strawberry.Private[UserId | None]
+    async def edits(self, info: Info) -> object:
+        names = resource_names(self.slot_edits)
+        found = await info.context.loaders.resources.load_many(names)
+        resources = {name: each for name, each in zip(names, found, strict=True) if each}
+        return list(with_staff_apart(self.slot_edits, resources))
 
     @field(
         description="The user who made the change; null for the waiting list, for expired holds "
@@ -104,8 +114,8 @@ class BookingEvent:
             action=event.entry.action,
             at=event.entry.at,
             booking=Booking.from_domain(event.booking, slot, viewer),
-            edits=event.edits,
             by_id=event.entry.by,
+            slot_edits=event.edits,
         )
 
 

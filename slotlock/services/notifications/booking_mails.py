@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from slotlock.domain.audit.audit_notes import SCHEDULE_FIELDS, edits_shown_with, field_edits
+from slotlock.domain.audit.staff_edits import parts_of, resource_names, with_staff_apart
 from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.booking.rules.expiry import without_expired
 from slotlock.domain.booking.slot import Slot
@@ -238,7 +240,9 @@ async def _find_old_values(
     entries: Sequence[OutboxEntry],
     language: str,
 ) -> dict[str, object] | None:
-    """Return what a mail about edits shows of the slot before; None if they were undone.
+    """Return what a mail about edits shows of the slot before, and says that they changed.
+
+    Return None if they were undone.
 
     Those before them, whose mails did not leave, may not be undone.
     """
@@ -249,8 +253,13 @@ async def _find_old_values(
         old, new = (
             old_values(each, language, each.meeting_url_for(booking)) for each in (before, slot)
         )
-        if old != new:
-            return old
+        if old == new:
+            continue
+        edits = edits_shown_with(booking, field_edits(SCHEDULE_FIELDS, before, slot))
+        names = resource_names(edits)
+        resources = await services.resources.find_all(names) if names else {}
+        if changed := parts_of(with_staff_apart(edits, resources)):
+            return {**old, "changed": changed}
     return None
 
 

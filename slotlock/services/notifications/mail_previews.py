@@ -136,6 +136,7 @@ async def _values(
     return {
         **await slot_values(services, slot, language, board_url, slot.meeting_url),
         **old_values(before, language),
+        "changed": {"time"},
         "deadline": format_time(services.now() + DAY, slot.time_zone, language),
         "by": None,
         "by_user": False,

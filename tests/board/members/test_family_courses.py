@@ -1,6 +1,7 @@
 """What parents do with several courses: a series, a swap, a choice, and a course that is off."""
 
 import pytest
+from bson import ObjectId
 from playwright.async_api import expect
 
 from tests.board.members.test_families import Family, create_family, fits_the_phone
@@ -9,6 +10,7 @@ from tests.support.clients.campaigns import set_groups, update_campaign
 from tests.support.clients.client import hours_from_now
 from tests.support.clients.series import create_series
 from tests.support.scenarios.families import set_guardians
+from tests.support.scenarios.led_course import CREATE_LED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -227,9 +229,13 @@ async def test_an_open_week_shows_at_once_that_a_course_of_a_child_moved_and_is_
     await page.locator(".live:not(.stale)").wait_for()
     await board.organizer.update_slot(course.slot_id, location="Room 2")
     await expect(meeting).to_contain_text("Room 2")
+    news = page.locator(".news")
+    await expect(news).to_contain_text("Mia: location of Chess changed")
+    kim = await board.organizer.execute(CREATE_LED, name=f"Mr Kim {ObjectId()}")
+    await board.organizer.update_slot(course.slot_id, resourceIds=[kim["id"]])
+    await expect(news).to_contain_text(f"Mia: Chess is now led by {kim['name']}")
     await board.organizer.execute(CANCEL, id=course.slot_id)
     await expect(meeting.locator("s")).to_have_text("Mia: Chess")
-    news = page.locator(".news")
     await expect(news).to_contain_text("Mia: Chess does not take place: The teacher is ill")
     await expect(news).to_contain_text("1 course still has places.")  # for Mia: Eva is in no class
 

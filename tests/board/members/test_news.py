@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from bson import ObjectId
 from playwright.async_api import BrowserContext, Page, expect
 
 from tests.support.board.pages import Board, Course, Student, change_script, shown
 from tests.support.clients.booking_client import BookingClient
+from tests.support.scenarios.led_course import CREATE_LED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -147,6 +149,29 @@ async def test_who_is_moved_by_an_organizer_reads_where_to(board: Board) -> None
     await page.locator(".news").get_by_role("link", name=news).click()
     await page.get_by_role("heading", level=1, name="Go").wait_for()
     await expect(page.locator(".news .notice")).to_have_count(0)
+
+
+async def test_who_has_a_place_reads_who_leads_now_and_what_else_changed(board: Board) -> None:
+    student, course, names = await board.student(), await board.course(), ("Ms Wren", "Mr Kim")
+    wren, kim = [
+        await board.organizer.execute(CREATE_LED, name=f"{name} {ObjectId()}") for name in names
+    ]
+    await student.book_slot(course.slot_id)
+    page = await watch(board, student, course.address)
+    await course.row(page, "yours").wait_for()
+    for led in ([wren], [kim, wren]):
+        await board.organizer.update_slot(course.slot_id, resourceIds=[each["id"] for each in led])
+        leaders = ", ".join(each["name"] for each in led)
+        await shown(page, f"Chess is now led by {leaders}").wait_for()
+    await board.organizer.update_slot(course.slot_id, resourceIds=[kim["id"]], location="Gym 2")
+    await shown(page, "Changed: location and teacher of Chess").wait_for()
+    await board.organizer.update_slot(course.slot_id, resourceIds=[])
+    await shown(page, "Changed: teacher of Chess").wait_for()
+    day = datetime.now(UTC) + timedelta(days=8)
+    times = {"startTime": day.isoformat(), "endTime": (day + timedelta(hours=1)).isoformat()}
+    await board.organizer.update_slot(course.slot_id, **times)
+    await shown(page, "Changed: time of Chess").wait_for()
+    await expect(page.locator(".news .notice")).to_have_count(1)
 
 
 async def test_an_organizer_enters_why_a_course_is_cancelled(board: Board) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import httpx
 import pytest
+from bson import ObjectId
 from redis import Redis
 
 from slotlock.devserver.embedded import EmbeddedServers
@@ -14,6 +15,7 @@ from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
 from tests.support.clients.booking_events import BookingEventStream, watch_bookings
 from tests.support.clients.client import Json, hours_from_now
+from tests.support.scenarios.led_course import CREATE_LED
 
 
 class Observer:
@@ -163,6 +165,21 @@ async def test_a_new_time_or_place_of_a_booked_slot_publishes_the_old_and_the_ne
             for name, new in (("startTime", start), ("endTime", end)):
                 assert datetime.fromisoformat(edits[name]["after"]) == datetime.fromisoformat(new)
                 assert datetime.fromisoformat(edits[name]["before"]) != datetime.fromisoformat(new)
+
+
+async def test_another_teacher_is_an_edit_of_the_staff_and_none_of_the_place(
+    observer: Observer,
+) -> None:
+    organizer = observer.organizer
+    staff = [await organizer.execute(CREATE_LED, name=f"{name} {ObjectId()}") for name in "AB"]
+    room = await organizer.execute(CREATE_LED, name=f"Room {ObjectId()}", kind="ROOM")
+    slot_id = await organizer.add_slot(resourceIds=[room["id"], staff[0]["id"]])
+    await observer.ada.book_slot(slot_id)
+    async with observer.watching(observer.ada) as watcher:
+        await organizer.update_slot(slot_id, resourceIds=[room["id"], staff[1]["id"]])
+        event = await watcher.next_event()
+    before, after = (each["name"] for each in staff)
+    assert event["edits"] == [{"field": "staff", "before": before, "after": after}]
 
 
 async def test_an_edit_right_after_the_booking_publishes_an_event(observer: Observer) -> None:

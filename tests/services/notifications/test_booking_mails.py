@@ -17,7 +17,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.notifications import booking_news
 from slotlock.domain.notifications.mail_kinds import first_mail
 from slotlock.domain.notifications.outbox import OutboxState
-from slotlock.domain.resources.resource import Resource
+from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.site.site import FormOfAddress
@@ -80,7 +80,7 @@ async def test_the_link_of_a_meeting_goes_to_users_with_a_confirmed_place(
     held = next(number for subject, number in texts.items() if "confirm" in subject.lower())
     assert room not in str(scene.trap.messages[held])
     assert "URL" not in events_of(scene, held)[0][1]
-    booked, edited = texts["You have a place: Yoga"], texts["New time or place: Yoga"]
+    booked, edited = texts["You have a place: Yoga"], texts["Location changed: Yoga"]
     assert f"(Berlin time)\n{room}\n" in text_of(scene, booked)
     assert f'<a href="{room}"' in text_of(scene, booked, kind="html")
     assert text_of(scene, edited).index(room) < text_of(scene, edited).index(other_room)
@@ -128,8 +128,8 @@ async def test_its_cancellation_and_its_new_place_are_mails_to_all_bookings_of_a
     assert sorted(scene.trap.subjects) == [
         "Does not take place: Yoga",
         "Does not take place: Yoga",
-        "New time or place: Yoga",
-        "New time or place: Yoga",
+        "Location changed: Yoga",
+        "Location changed: Yoga",
     ]
     before, after = text_of(scene).split("Halle 3", 1)
     assert "Halle 2, Aula\n" in before
@@ -484,6 +484,39 @@ async def test_a_hold_that_expired_or_was_extended_says_what_is_true(scene: Mail
     assert len(scene.trap.mails) == 1
 
 
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        ({"several_resources": ("Room 1", "Kim")}, "Teacher changed: Yoga"),
+        ({"several_resources": ("Room 2", "Berg")}, "Location changed: Yoga"),
+        ({"several_resources": ("Room 2", "Kim")}, "Location and teacher changed: Yoga"),
+        ({"start": 1, "several_resources": ("Room 1",)}, "Time and teacher changed: Yoga"),
+    ],
+)
+async def test_a_mail_about_an_edit_names_what_changed_the_time_the_place_or_who_leads(
+    scene: MailScene, edit: dict[str, Any], expected: str
+) -> None:
+    for name, kind in (("Berg", "STAFF"), ("Kim", "STAFF"), ("Room 1", "ROOM"), ("Room 2", "ROOM")):
+        await scene.services.resources.insert(Resource(name, ResourceKind[kind]))
+    slot_id = await scene.insert_slot(several_resources=("Room 1", "Berg"))
+    await scene.book(slot_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+    later = {"start": scene.clock.now + timedelta(hours=23, minutes=30)} if "start" in edit else {}
+    patch = build_patch(**edit | later)
+    async with scene.reading():
+        await editing.edit(scene.services, slot_id, patch, scene.organizer.user_id)
+        await scene.until_entries("edited")
+        await scene.send()
+    assert scene.trap.subjects == [expected]
+    what = expected.removesuffix(" changed: Yoga")
+    before, after = text_of(scene).split("It is now:")
+    assert f"Changed: {what.lower()}. It was:" in before
+    assert "Room 1, Berg\n" in before
+    assert f"{', '.join(edit['several_resources'])}\n" in after
+    [(method, event)] = events_of(scene)
+    assert (method, event["SEQUENCE"]) == ("REQUEST", 1)
+
+
 async def test_an_edit_that_was_undone_or_edited_again_is_one_mail_at_most(
     scene: MailScene,
 ) -> None:
@@ -511,7 +544,7 @@ async def test_an_edit_that_was_undone_or_edited_again_is_one_mail_at_most(
         await scene.until_entries(*["edited"] * 4)
     await scene.send()
     await scene.send(timedelta(minutes=5))
-    assert scene.trap.subjects == ["New time or place: Alpha"]
+    assert scene.trap.subjects == ["Location changed: Alpha"]
     assert text_of(scene).index("Halle 3") < text_of(scene).index("Halle 4")
 
 
@@ -537,7 +570,7 @@ async def test_an_edit_that_was_greylisted_is_a_mail_though_later_ones_were_undo
         await edit("Halle 2")
         await scene.until_entries(*["edited"] * 3)
     await scene.send()
-    assert scene.trap.subjects == ["New time or place: Alpha"]
+    assert scene.trap.subjects == ["Location changed: Alpha"]
     assert text_of(scene).index("Halle 1") < text_of(scene).index("Halle 2")
 
 

@@ -1,7 +1,7 @@
 """Organizers see what every kind of mail says before it is sent."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -67,6 +67,29 @@ def test_mails_and_their_pages_say_du_as_the_board_does() -> None:
             values = {"url": "https://example.org", "reason": "500"}
             shared = {"name": "Ada", "site_name": "School", "board_url": ""}
             assert render(language, [(kind.name, values)], **shared).text.startswith(greeting)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", ("Time changed", "Location changed", "Teacher changed", "Time and teacher changed")),
+        (
+            "de",
+            ("Zeit geändert", "Ort geändert", "Lehrkraft geändert", "Zeit und Lehrkraft geändert"),
+        ),
+        ("zh", ("时间有变", "地点有变", "教师有变", "时间、教师有变")),
+    ],
+)
+def test_a_mail_about_an_edit_says_what_changed_in_each_language(
+    language: str, expected: Sequence[str]
+) -> None:
+    names = ("title", "old_when", "old_place", "old_link", "when", "place", "link", "note", "url")
+    shared: dict[str, object] = {"name": "Ada", "site_name": "School", "board_url": "", "child": ""}
+    for changed, subject in zip(
+        ({"time"}, {"place"}, {"staff"}, {"staff", "time"}), expected, strict=True
+    ):
+        values = {**dict.fromkeys(names, "X"), "changed": changed}
+        assert render(language, [("edited", values)], **shared).subject.startswith(subject)
 
 
 @pytest.mark.parametrize(("site", "expected"), [("zh", "zh"), (None, "de")])

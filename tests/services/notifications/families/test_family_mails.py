@@ -326,7 +326,7 @@ async def test_what_greylisted_mails_would_have_said_is_in_the_next_ones_to_a_gu
             kinds = ("booked", *["edited"] * 3, *["moved"] * number)
             await send(*kinds, is_greylisted=is_greylisted)
     subjects = scene.trap.subjects
-    expected = ["Ben <b> has a place: Alpha", "New time or place: Alpha", "Moved: Gamma"]
+    expected = ["Ben <b> has a place: Alpha", "Location changed: Alpha", "Moved: Gamma"]
     assert subjects == expected
     [*_, of_move] = scene.trap.messages
     text = of_move.get_body(["plain"])
@@ -495,6 +495,7 @@ def test_a_mail_to_a_guardian_says_everything_of_the_child(kind: str, language: 
         **dict.fromkeys((*texts, *others), "x"),
         **dict.fromkeys(("by", "by_user", "slot_cancelled", "has_others", "reason")),
         "granted": (),
+        "changed": ("time",),
         "wish_count": 3,
         "number": 5,
         "child": "Mia",

@@ -101,8 +101,8 @@ export function editTexts({ action, edits }) {
 
 /** @param {any} edit of a course, a campaign or a draw */
 function editText({ field, before, after }) {
-  const other = t(`draw.${field}`, {}, t(`history.field.${field}`, {}, field));
-  const name = t(`slotForm.${field}`, {}, t(`campaignForm.${field}`, {}, other));
+  const other = t(`campaignForm.${field}`, {}, t(`draw.${field}`, {}, field));
+  const name = t(`history.field.${field}`, {}, t(`slotForm.${field}`, {}, other));
   return t("history.edit", { field: name, before: valueOf(field, before), after: valueOf(field, after) });
 }
 
