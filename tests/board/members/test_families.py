@@ -15,7 +15,7 @@ from playwright.async_api import Page, Route, expect
 from tests.board.test_accessibility import violations
 from tests.support.board.pages import GUARDED, Board, Course, Student, asks_for, change_script
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.scenarios.families import create_child, set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -234,9 +234,8 @@ async def test_a_parent_who_could_come_too_sees_why_the_child_cannot(board: Boar
 
 async def test_who_is_unticked_in_a_row_is_still_ticked_in_others(family: Family) -> None:
     course = await family.course()
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
     await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title="Go", capacity=12, **times
+        campaignId=course.campaign_id, title="Go", capacity=12, **times_in(30)
     )
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for …: Chess").click()
@@ -280,9 +279,8 @@ async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(famil
 
 async def test_the_week_has_all_places_with_names_and_those_of_one_child(family: Family) -> None:
     course = await family.course()
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
     other = await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title="Go", **times
+        campaignId=course.campaign_id, title="Go", **times_in(30)
     )
     for slot_id, child in ((course.slot_id, "Mia"), (other, "Ben")):
         await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
@@ -308,9 +306,8 @@ async def test_the_week_of_a_former_guardian_has_nothing_of_the_child_and_all_of
     family: Family,
 ) -> None:
     course = await family.course()
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
     other = await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title="Go", **times
+        campaignId=course.campaign_id, title="Go", **times_in(30)
     )
     for slot_id, child in ((course.slot_id, "Mia"), (other, "Ben")):
         await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})

@@ -6,7 +6,7 @@ from playwright.async_api import expect
 from tests.board.members.test_families import Family, create_family, fits_the_phone
 from tests.support.board.pages import Board, Course
 from tests.support.clients.campaigns import set_groups, update_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.clients.series import create_series
 from tests.support.scenarios.families import set_guardians
 
@@ -23,9 +23,8 @@ async def another(
     family: Family, course: Course, title: str, hour: int, capacity: int = 12, **fields: int
 ) -> str:
     """Add a course to the campaign of this one."""
-    times = {"startTime": hours_from_now(hour), "endTime": hours_from_now(hour + 1)}
     return await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title=title, capacity=capacity, **times, **fields
+        campaignId=course.campaign_id, title=title, capacity=capacity, **times_in(hour), **fields
     )
 
 
@@ -34,10 +33,9 @@ async def test_a_series_is_booked_for_one_child_and_then_where_it_is_free_for_th
 ) -> None:
     family, other = await create_family(board, "Mia", "Ben"), await board.student("Jonas")
     course = await family.course()
-    times = {"startTime": hours_from_now(48), "endTime": hours_from_now(49)}
     created = await create_series(
         board.organizer, "FREQ=DAILY;COUNT=3", capacity=2, timeZone="UTC",
-        campaignId=course.campaign_id, **times,
+        campaignId=course.campaign_id, **times_in(48),
     )  # fmt: skip
     ids = [each["id"] for each in created["slots"]]
     page = await family.open(f"#/slot/{ids[0]}")

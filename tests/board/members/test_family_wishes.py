@@ -12,7 +12,7 @@ from tests.board.members.test_families import PHONE, Family, create_family, fits
 from tests.board.test_wishes import CONFIGURE, close, publish
 from tests.support.board.pages import GUARDED, Board, Course, asks_for, change_script
 from tests.support.clients.campaigns import SET_WISHES, update_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 from tests.support.scenarios.families import set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,14 +24,9 @@ TOGETHER = "Together: both or none"
 
 async def drawn(family: Family, hours: float = 49, **slot: Any) -> Course:
     """Open a draw with Chess, and Judo at another time, of which each user gets one."""
-    later = {"startTime": hours_from_now(80), "endTime": hours_from_now(81)}
-    course = await family.course(**later, **slot)
-    await family.board.organizer.add_slot(
-        campaignId=course.campaign_id,
-        title="Judo",
-        startTime=hours_from_now(90),
-        endTime=hours_from_now(91),
-    )
+    course = await family.course(**times_in(80), **slot)
+    judo = {"campaignId": course.campaign_id, "title": "Judo", **times_in(90)}
+    await family.board.organizer.add_slot(**judo)
     until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(hours)}
     await family.board.organizer.execute(CONFIGURE, input=until)
     return course

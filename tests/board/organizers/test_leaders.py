@@ -15,7 +15,7 @@ from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.board.pages import Board, shown
 from tests.support.board.sources import LANGUAGES
 from tests.support.clients.campaigns import set_groups
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.scenarios.led_course import CREATE_LED, SET_LEADER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -140,7 +140,7 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     resource = await board.organizer.execute(CREATE_LED, name="Ms Berg", leader=leader)
 
     async def add(title: str, hours: int, **fields: Any) -> str:
-        fields |= {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
+        fields |= times_in(hours)
         course = await board.course(title=title, resource="Ms Berg", allowPast=True, **fields)
         return course.slot_id
 

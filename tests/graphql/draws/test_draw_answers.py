@@ -19,7 +19,7 @@ from tests.support.clients.campaigns import (
     set_groups,
     until_draw,
 )
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
 
 PLACES: dict[str, Json] = {
     "taken": {"capacity": 1},
@@ -75,10 +75,8 @@ class AnswerScene:
         rules = {"eligibleGroups": [["pupils"]], "requireVerifiedEmail": True}
         self.campaign = await create_campaign(self.organizer, forbidOverlap=True, **rules)
         for n, (title, fields) in enumerate(PLACES.items()):
-            start = 30 if title == "beside" else 30 + 2 * n
-            times = {"startTime": hours_from_now(start), "endTime": hours_from_now(start + 1)}
-            slot = await self.organizer.add_slot(campaignId=self.campaign, **times, **fields)
-            self.slots[title] = slot
+            slot = {**times_in(30 if title == "beside" else 30 + 2 * n), **fields}
+            self.slots[title] = await self.organizer.add_slot(campaignId=self.campaign, **slot)
         draw = {"campaignId": self.campaign, "wishesUntil": hours_from_now(1)}
         await self.organizer.execute(CONFIGURE, input=draw)
         await self.book("taken", "booked")

@@ -33,7 +33,7 @@ from tests.support.clients.campaigns import (
     create_campaign,
     until_draw,
 )
-from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
+from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, times_in
 from tests.support.clients.fixtures import Four
 from tests.support.polling import poll_until
 from tests.support.scenarios.led_course import change_document
@@ -78,14 +78,8 @@ class DrawScene:
             self.organizer, maxBookings=2, forbidOverlap=True, opensAt=hours_from_now(-1)
         )
         for capacity, start in ((1, 30), (5, 40), (5, 40)):
-            slot = await self.organizer.add_slot(
-                capacity=capacity,
-                waitlistCapacity=5,
-                campaignId=self.campaign,
-                startTime=hours_from_now(start),
-                endTime=hours_from_now(start + 1),
-            )
-            self.slots.append(slot)
+            fields = {"campaignId": self.campaign, "waitlistCapacity": 5, **times_in(start)}
+            self.slots.append(await self.organizer.add_slot(capacity=capacity, **fields))
         until = hours_from_now(wish_hours)
         fields = {"campaignId": self.campaign, "wishesUntil": until, **settings}
         return dict(await self.organizer.execute(CONFIGURE, input=fields))

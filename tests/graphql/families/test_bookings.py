@@ -13,7 +13,7 @@ from tests.support.clients.booking_client import (
     create_booking_clients,
 )
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, times_in
 from tests.support.clients.series import create_series
 from tests.support.queue.documents import REQUEST_BOOKING
 from tests.support.scenarios.families import create_child, set_guardians
@@ -95,11 +95,10 @@ async def test_limits_count_for_the_child_also_if_the_guardian_is_an_organizer(
     family: Family,
 ) -> None:
     campaign_id = await create_campaign(family.organizer, maxBookings=1)
-    slots = []
-    for hours in (30, 40, 50):
-        times = {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
-        slots.append(await family.organizer.add_slot(campaignId=campaign_id, **times))
-    first, second, third = slots
+    first, second, third = [
+        await family.organizer.add_slot(campaignId=campaign_id, **times_in(hours))
+        for hours in (30, 40, 50)
+    ]
     await family.remove("mother", "organizer")
     for parent, slot_id in ((family.mother, first), (family.organizer, third)):
         assert (await parent.book_slot(slot_id))["__typename"] == "Booked"
@@ -111,8 +110,7 @@ async def test_limits_count_for_the_child_also_if_the_guardian_is_an_organizer(
     assert moved["code"] == "SLOT_FULL"
     # As an organizer who is no guardian, they override the limit as before.
     await family.remove("mother")
-    times = {"startTime": hours_from_now(60), "endTime": hours_from_now(61)}
-    fourth = await family.organizer.add_slot(campaignId=campaign_id, **times)
+    fourth = await family.organizer.add_slot(campaignId=campaign_id, **times_in(60))
     forced = await family.book(fourth, family.organizer)
     assert forced["booking"]["overriddenLimits"] == ["MAX_BOOKINGS"]
     assert forced["booking"]["madeAs"] == "ORGANIZER"

@@ -25,7 +25,7 @@ from tests.support.clients.booking_client import (
     BookingClient,
 )
 from tests.support.clients.campaigns import CONFIGURE, SET_WISHES, create_campaign
-from tests.support.clients.client import Json, hours_from_now, open_websocket
+from tests.support.clients.client import Json, hours_from_now, open_websocket, times_in
 from tests.support.clients.exports import create_export_link
 from tests.support.clients.series import BOOK_SERIES, create_series
 from tests.support.queue.documents import REQUEST_BOOKING
@@ -196,8 +196,7 @@ async def test_former_leaders_have_what_the_table_says(
     pupil, second = course.user_ids["self"], course.user_ids["member"]
     campaign_id = (await organizer.execute(CAMPAIGN, slot=slot_id))["campaign"]["id"]
     fields = {"capacity": 5, "campaignId": campaign_id, "resource": course.resource}
-    times = {"startTime": hours_from_now(60), "endTime": hours_from_now(61)}
-    free = await organizer.add_slot(**fields, **times)
+    free = await organizer.add_slot(**fields, **times_in(60))
     series = await create_series(organizer, "FREQ=WEEKLY;COUNT=1", **fields)
     slots = [slot_id, free, *(each["id"] for each in series["slots"])]
     booked = (await leader.book_slot(slot_id, userId=pupil))["booking"]["id"]
@@ -359,8 +358,7 @@ async def test_former_organizers_have_what_the_table_says(
 
     slots = []
     for hours in (30, 40, 50, 60):
-        times = {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
-        fields = {"resource": course.resource, "capacity": 5, "holdMinutes": 5, **times}
+        fields = {"resource": course.resource, "capacity": 5, "holdMinutes": 5, **times_in(hours)}
         slots.append(await organizer.add_slot(**fields))
     made, held, left, goal = slots
     pupil = {"userId": course.user_ids["member"]}

@@ -7,7 +7,7 @@ import httpx
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, update_campaign
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, times_in
 from tests.support.clients.exports import set_name_and_groups
 from tests.support.scenarios.led_course import LedCourse, change_document, led_course
 
@@ -42,8 +42,7 @@ async def led_campaign(
     )
     slots = []
     for resource, hours in ((course.resource, 30), (course.other_resource, 40)):
-        times = {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
-        fields = {"campaignId": campaign_id, "resource": resource, "capacity": 5, **times}
+        fields = {"campaignId": campaign_id, "resource": resource, "capacity": 5, **times_in(hours)}
         slots.append(await organizer.add_slot(**fields))
     return course, *slots  # type: ignore[return-value]
 

@@ -8,7 +8,7 @@ from slotlock.domain.users.user import Role, UserId
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, set_groups
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, times_in
 from tests.support.clients.fixtures import Two
 from tests.support.stores.users import auth_for_database
 
@@ -105,7 +105,7 @@ async def test_a_refused_change_is_not_logged(clients: Two) -> None:
 async def test_each_slot_of_a_series_is_in_the_log_of_its_campaign(clients: Two) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer)
-    times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25), "campaignId": campaign}
+    times = {**times_in(24), "campaignId": campaign}
     series = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
     slots = [slot["id"] for slot in (await organizer.execute(CREATE_SERIES, input=series))["slots"]]
     entries = await fetch_log(organizer, campaignId=campaign, first=2)

@@ -10,7 +10,7 @@ from slotlock.auth.admin.user_import import import_users
 from slotlock.infrastructure.mongo.client import Document
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, set_groups, update_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.clients.user_files import generated_user_csv
 from tests.support.stores.users import auth_for_database
 
@@ -41,9 +41,7 @@ async def test_readiness_names_slots_and_users_with_problems(
     taken = await organizer.add_slot(**room, capacity=2)
     draft = await organizer.add_slot(**room, draft=True, choiceGroup="A")
     await organizer.add_slot(campaignId=campaign, choiceGroup="A", draft=True)
-    past = await organizer.add_slot(
-        campaignId=campaign, startTime=hours_from_now(-2), endTime=hours_from_now(2), allowPast=True
-    )
+    past = await organizer.add_slot(campaignId=campaign, **times_in(-2, 4), allowPast=True)
     await organizer.cancel_slot(await organizer.add_slot(campaignId=campaign))
 
     found = await organizer.execute(READINESS, campaign=campaign)
