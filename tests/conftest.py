@@ -38,6 +38,7 @@ settings.load_profile(os.environ.get("TEST_EXAMPLES", "fixed"))
 pytest_plugins = [
     "tests.support.apps.rate_limited",
     "tests.support.clients.fixtures",
+    "tests.support.model.service_pair",
     "tests.support.rewriting",
     "tests.support.transport.open_transports",
 ]

@@ -21,7 +21,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.scenarios.families import UPDATE_USER, create_child, set_guardians
-from tests.support.stores.users import auth_for_database, insert_user, sign_in_new_user
+from tests.support.stores.users import auth_for_database, insert_user
 
 FAMILY = """{ me { id name dependents { id name groups email guardians { id name email } } } }"""
 SEEN = """query($id: ID!) { nodes(ids: [$id]) { ... on User {
@@ -37,13 +37,6 @@ SET_ROLE = """mutation($user: ID!, $role: Role!) { setUserRole(userId: $user, ro
   __typename ... on User { role } ... on InvalidInput { fields { field code } }
 } }"""
 USERS = "query($filter: UserFilter!) { users(filter: $filter) { nodes { id } } }"
-
-
-@pytest.fixture
-async def admin(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
-    """Return an admin."""
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
 
 
 async def members(

@@ -31,7 +31,6 @@ from tests.support.clients.series import BOOK_SERIES, create_series
 from tests.support.queue.documents import REQUEST_BOOKING
 from tests.support.scenarios.families import create_family
 from tests.support.scenarios.led_course import led_course
-from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 # Each row is what somebody tries with what they got before, and the answer: after another one leads
 # the course, or it has another resource, while they lead it, and after they were banned.
@@ -257,13 +256,11 @@ async def test_former_leaders_have_what_the_table_says(
 
 
 async def test_former_guardians_have_what_the_table_says(
-    app: AppProcess, http: httpx.AsyncClient
+    app: AppProcess, http: httpx.AsyncClient, admin: BookingClient
 ) -> None:
     family = await create_family(app, http)
     family.set_guardians("sibling")
     organizer, child_id = family.clients["organizer"], family.user_ids["child"]
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        admin = BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-1))
     wished = await organizer.add_slot(campaignId=campaign_id)
     until = hours_from_now(1)
@@ -345,12 +342,10 @@ async def test_former_guardians_have_what_the_table_says(
 
 
 async def test_former_organizers_have_what_the_table_says(
-    app: AppProcess, http: httpx.AsyncClient
+    app: AppProcess, http: httpx.AsyncClient, admin: BookingClient
 ) -> None:
     course = await led_course(app, http)
     me, organizer = course.clients["leader"], course.clients["organizer"]
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        admin = BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
 
     async def set_role(role: Role) -> None:
         changed = await admin.execute(SET_ROLE, id=course.user_ids["leader"], role=role.name)

@@ -1,7 +1,5 @@
 """Claims of accounts that a stranger registered, and what becomes of their bookings."""
 
-from collections.abc import AsyncIterator
-
 import httpx
 import pytest
 from pymongo import MongoClient
@@ -12,7 +10,7 @@ from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import BadTokenError
-from slotlock.domain.users.user import Role, User
+from slotlock.domain.users.user import User
 from tests.support.apps.deployment import lock_key
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
@@ -27,7 +25,7 @@ from tests.support.clients.campaigns import (
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.fixtures import Two
 from tests.support.scenarios.families import store_guardians
-from tests.support.stores.users import auth_for_database, insert_user
+from tests.support.stores.users import insert_user
 
 MEMBER_COUNT = 1
 CLAIM = """mutation($user: ID!, $cancel: Boolean) {
@@ -44,22 +42,9 @@ BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 
 
 @pytest.fixture
-async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
-        yield opened
-
-
-@pytest.fixture
 async def stranger(auth: Auth) -> User:
     """Return a user who registered."""
     return await insert_user(auth, self_registered=True)
-
-
-@pytest.fixture
-async def admin(two_apps: Pair, http: httpx.AsyncClient, auth: Auth) -> BookingClient:
-    """Return an admin."""
-    token = (await open_session(auth, await insert_user(auth, Role.ADMIN))).access_token
-    return BookingClient(http, two_apps[0].url, token)
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import MadeAs, SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
@@ -41,23 +40,16 @@ from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.apps.variants.slot_writer import _id_only_filter
 from tests.support.domain.builders import HOUR, build_slot
 from tests.support.model.operations import MORNING
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.scenarios.families import store_guardians
 
 
-@pytest.fixture(scope="module")
-def opened(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two services on a database of their own."""
-    with open_service_pair(servers, "guardian_bookings") as opened:
-        yield opened
-
-
 @pytest.fixture
-def pair(opened: ServicePair) -> ServicePair:
-    """Return them without bookings and families."""
-    opened.reset()
-    opened.database["users"].update_many({}, {"$unset": {"guardians": ""}})
-    return opened
+def pair(pair: ServicePair) -> ServicePair:
+    """Return two services without bookings and families."""
+    pair.reset()
+    pair.database["users"].update_many({}, {"$unset": {"guardians": ""}})
+    return pair
 
 
 def add_slots(pair: ServicePair, *capacities: int, choice_group: str | None = None) -> list[SlotId]:

@@ -1,15 +1,18 @@
 """Signed-in clients of the two processes, as fixtures for every test."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 from redis import Redis
 
+from slotlock.auth.container import Auth
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import GraphQLTestClient
+from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 Two = tuple[BookingClient, BookingClient]
 Three = tuple[BookingClient, BookingClient, BookingClient]
@@ -35,6 +38,19 @@ def clients(
 def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
     """Return an organizer at the first process, or at the app of the module."""
     return create_booking_clients(http, 0, app)[1]
+
+
+@pytest.fixture
+async def auth(app: AppProcess) -> AsyncIterator[Auth]:
+    """Yield the accounts of the first process, or of the app of the module."""
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def admin(app: AppProcess, http: httpx.AsyncClient, auth: Auth) -> BookingClient:
+    """Return an admin at the first process, or at the app of the module."""
+    return BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
 
 
 @pytest.fixture
