@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.support.board.pages import Board, Course, Student, asks_for
+from tests.support.board.pages import Board, Course, Student, asks_for, before_each, lose_first
 from tests.support.clients.client import times_in
 from tests.support.clients.series import create_series
 
@@ -72,13 +72,7 @@ async def test_if_one_course_is_full_none_is_booked_and_it_is_named(board: Board
     student, other = await board.student(), await board.student("Jonas")
     courses = await three_courses(board, capacity=1)
     page = await choose_all(board, student, courses)
-
-    async def be_later(route: Route) -> None:
-        if asks_for(route.request, "bookSlots"):
-            await other.book_slot(courses.ids[2])
-        await route.fallback()
-
-    await page.route("**/graphql", be_later)
+    await before_each(page, "bookSlots", lambda: other.book_slot(courses.ids[2]))
     await page.get_by_role("button", name="Book all, or none").click()
     said = "Nothing was booked. Yoga: no place left."
     await page.locator("main").get_by_text(said).wait_for()
@@ -126,17 +120,9 @@ async def test_after_a_reload_in_the_middle_the_page_still_says_why_none_is_book
     student, other = await board.student(), await board.student("Jonas")
     courses = await three_courses(board, capacity=1)
     page = await choose_all(board, student, courses)
-    held = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        if not held.is_set() and asks_for(route.request, "bookSlots"):
-            held.set()  # the server never gets it
-        else:
-            await route.fallback()
-
-    await page.route("**/graphql", hold)
+    lost = await lose_first(page, "bookSlots")
     await page.get_by_role("button", name="Book all, or none").click()
-    await held.wait()
+    await lost.wait()
     await other.book_slot(courses.ids[2])
     await page.reload()
     said = "Nothing was booked. Yoga: no place left."
