@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from bson import ObjectId
 from playwright.async_api import Locator, Page, Route, expect
-from pymongo import MongoClient
 
 from tests.board.test_accessibility import CONFIGURE, WIDTHS, violations
 from tests.support.board.pages import Board, Student, asks_for, serve_sources, shown
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json, hours_from_now, times_in
 from tests.support.clients.series import create_series
+from tests.support.stores.empty_database import stored_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -143,10 +143,9 @@ async def organizer_of(board: Board) -> Student:
     organizer = await board.student("Ms Keller")
     user_id = ObjectId((await organizer.execute("{ me { id } }"))["id"][-24:])
     role = {"$set": {"role": "organizer"}}
-    with MongoClient[Json](board.app.environment["SLOTLOCK_MONGO_URL"]) as client:
-        database = client.get_default_database()
-        assert database["users"].update_one({"_id": user_id}, role).matched_count == 1
-        assert database["sessions"].update_many({"user": user_id}, role).matched_count == 1
+    database = stored_database(board.app.environment["SLOTLOCK_MONGO_URL"])
+    assert database["users"].update_one({"_id": user_id}, role).matched_count == 1
+    assert database["sessions"].update_many({"user": user_id}, role).matched_count == 1
     return organizer
 
 

@@ -1,10 +1,8 @@
 """Every answer to the question why somebody did not get a place, over HTTP, from one draw."""
 
-from contextlib import closing
 from typing import Any
 
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
@@ -20,6 +18,7 @@ from tests.support.clients.campaigns import (
     until_draw,
 )
 from tests.support.clients.client import Json, hours_from_now, times_in
+from tests.support.stores.empty_database import stored_database
 
 PLACES: dict[str, Json] = {
     "taken": {"capacity": 1},
@@ -94,9 +93,8 @@ class AnswerScene:
             pupils = [] if name == "stranger" else ["pupils"]
             await set_groups(self.organizer, user, *groups, *pupils)
         ids = [ObjectId(id_[-24:]) for name, id_ in self.ids.items() if name != "unverified"]
-        with closing(MongoClient[Json](mongo_url)) as client:
-            users = client.get_default_database()["users"]
-            users.update_many({"_id": {"$in": ids}}, [{"$set": {"verifiedEmail": "$email"}}])
+        verified = [{"$set": {"verifiedEmail": "$email"}}]
+        stored_database(mongo_url)["users"].update_many({"_id": {"$in": ids}}, verified)
 
     async def _enter_wishes(self) -> None:
         for name in ANSWERS.keys() - set(TEAMS.values()):

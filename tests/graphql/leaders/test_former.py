@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 from bson import ObjectId
-from pymongo import MongoClient
 from websockets.exceptions import ConnectionClosed
 
 from slotlock.domain.users.user import Role
@@ -31,6 +30,7 @@ from tests.support.clients.series import BOOK_SERIES, create_series
 from tests.support.queue.documents import REQUEST_BOOKING
 from tests.support.scenarios.families import create_family
 from tests.support.scenarios.led_course import led_course
+from tests.support.stores.empty_database import stored_database
 
 # Each row is what somebody tries with what they got before, and the answer: after another one leads
 # the course, or it has another resource, while they lead it, and after they were banned.
@@ -380,11 +380,11 @@ async def test_former_organizers_have_what_the_table_says(
     leads = await attempts(me)
     by_other = await attempts(organizer)
     await course.set_leader("other")
-    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        database, ids = mongo.get_default_database(), [ObjectId(each[-24:]) for each in slots]
-        unmarked = {"$unset": {"bookings.$[].madeAs": 0}}
-        database["slots"].update_many({"_id": {"$in": ids}}, unmarked)
-        database["ended_bookings"].update_many({"slot": {"$in": ids}}, {"$unset": {"madeAs": 0}})
+    database = stored_database(app.environment["SLOTLOCK_MONGO_URL"])
+    ids = [ObjectId(each[-24:]) for each in slots]
+    unmarked = {"$unset": {"bookings.$[].madeAs": 0}}
+    database["slots"].update_many({"_id": {"$in": ids}}, unmarked)
+    database["ended_bookings"].update_many({"slot": {"$in": ids}}, {"$unset": {"madeAs": 0}})
     columns = as_member, leads, by_other, await attempts(me)
     assert side_by_side(*columns) == rows_of(ORGANIZERS)
 

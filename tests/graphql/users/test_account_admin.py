@@ -10,6 +10,7 @@ import pytest
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.auth.container import Auth
 from slotlock.auth.invitations import create_password_reset
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role, UserId
@@ -106,12 +107,11 @@ async def test_a_new_address_ends_the_invitation_and_gets_another(clients: Two) 
 
 
 async def test_a_new_address_ends_a_reset_token(
-    two_apps: Pair, clients: Two, admin: BookingClient
+    auth: Auth, clients: Two, admin: BookingClient
 ) -> None:
     member, organizer = clients
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        user = await insert_user(auth)
-        reset = await create_password_reset(auth, user)
+    user = await insert_user(auth)
+    reset = await create_password_reset(auth, user)
     assert reset is not None
     user_id = (await organizer.execute(USERS, text=user.email))["nodes"][0]["id"]
     await admin.execute(UPDATE, input={"userId": user_id, "email": new_email()})

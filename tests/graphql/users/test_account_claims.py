@@ -2,7 +2,6 @@
 
 import httpx
 import pytest
-from pymongo import MongoClient
 from redis import Redis
 
 from slotlock.auth.admin import account_claims
@@ -25,6 +24,7 @@ from tests.support.clients.campaigns import (
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.fixtures import Two
 from tests.support.scenarios.families import store_guardians
+from tests.support.stores.empty_database import stored_database
 from tests.support.stores.users import insert_user
 
 MEMBER_COUNT = 1
@@ -94,8 +94,7 @@ async def test_a_claim_leaves_who_acts_for_whom(
     auth: Auth, admin: BookingClient, mongo_url: str
 ) -> None:
     parent, child = [await insert_user(auth, self_registered=True) for _ in range(2)]
-    with MongoClient[Json](mongo_url) as mongo:
-        store_guardians(mongo.get_default_database(), child.id, parent.id)
+    store_guardians(stored_database(mongo_url), child.id, parent.id)
     for user in (parent, child):
         assert (await claim(admin, user))["__typename"] == "UserClaimed"
     found = await auth.repositories.users.find_dependents([parent.id])

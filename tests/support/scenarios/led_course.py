@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import httpx
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import Json, times_in
 from tests.support.scenarios.families import set_guardians
+from tests.support.stores.empty_database import stored_database
 
 CREATE_LED = """mutation($name: String!, $leader: ID, $kind: ResourceKind! = STAFF) {
   createResource(input: {name: $name, kind: $kind, leaderId: $leader}) {
@@ -99,6 +99,5 @@ async def led_course(app: AppProcess, http: httpx.AsyncClient) -> LedCourse:
 
 def change_document(app: AppProcess, collection: str, global_id: str, **fields: object) -> None:
     """Set fields of a stored document."""
-    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        stored = mongo.get_default_database()[collection]
-        stored.update_one({"_id": ObjectId(global_id[-24:])}, {"$set": fields})
+    stored = stored_database(app.environment["SLOTLOCK_MONGO_URL"])[collection]
+    stored.update_one({"_id": ObjectId(global_id[-24:])}, {"$set": fields})
