@@ -21,16 +21,19 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 
 @pytest.fixture
-def clients(
+async def clients(
     request: pytest.FixtureRequest, two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, ...]:
     """Return members, the first at the second process and so on in turns, and an organizer.
 
-    A module sets the number of members as MEMBER_COUNT; two is the default.
+    A module sets the number of members as MEMBER_COUNT; two is the default. The first TEAM_SIZE of
+    them are a team, in a module that sets it.
     """
     count = getattr(request.module, "MEMBER_COUNT", 2)
     members, organizer = create_booking_clients(http, count, *two_apps[::-1])
     organizer.url = two_apps[0].url
+    if team_size := getattr(request.module, "TEAM_SIZE", 0):
+        await members[0].create_team_with(*members[1:team_size])
     return (*members, organizer)
 
 
