@@ -18,7 +18,7 @@ from hypothesis import settings
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import AppProcess, named_environment, recent_app_logs
+from tests.support.apps.processes import AppProcess, Pair, named_environment, recent_app_logs
 from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
 from tests.support.queue.deployment import SharedFrontends, open_shared_frontends
@@ -38,6 +38,7 @@ settings.load_profile(os.environ.get("TEST_EXAMPLES", "fixed"))
 pytest_plugins = [
     "tests.support.apps.rate_limited",
     "tests.support.clients.fixtures",
+    "tests.support.model.service_pair",
     "tests.support.rewriting",
     "tests.support.transport.open_transports",
 ]
@@ -128,9 +129,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer
 
 
 @pytest.fixture(scope="session")
-def two_apps(
-    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[AppProcess, AppProcess]]:
+def two_apps(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Yield two processes of the app that share a database, as behind a load balancer."""
     environment = named_environment(servers, "two_apps")
     directory = tmp_path_factory.mktemp("two_apps")
@@ -142,20 +141,20 @@ def two_apps(
 
 
 @pytest.fixture(scope="session")
-def app(two_apps: tuple[AppProcess, AppProcess]) -> AppProcess:
+def app(two_apps: Pair) -> AppProcess:
     """Return one of the two processes. Each idle one takes 2 to 4 % of a core."""
     return two_apps[0]
 
 
 @pytest.fixture
-def user_tokens(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
+def user_tokens(two_apps: Pair) -> UserTokens:
     """Return access tokens of 200 members and an organizer, valid at both processes."""
     return create_user_tokens(two_apps[0].environment, 200)
 
 
 @pytest.fixture
 async def deployment(
-    request: pytest.FixtureRequest, two_apps: tuple[AppProcess, AppProcess], log_dir: Path
+    request: pytest.FixtureRequest, two_apps: Pair, log_dir: Path
 ) -> AsyncIterator[Deployment]:
     """Yield members and an organizer of `two_apps`, who may start variants of the app.
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from pymongo import MongoClient
 
 from slotlock.auth import accounts
 from slotlock.auth.accounts import Banned, InvalidCredentials
@@ -19,7 +18,7 @@ from slotlock.domain.users.account_admin_rules import AdminRequired
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.users.account_admin_writer import BanWriter
 from slotlock.services.container import utc_now
-from tests.support.clients.client import Json
+from tests.support.stores.empty_database import stored_database
 
 PASSWORD = "correct horse battery"
 
@@ -135,12 +134,11 @@ async def test_a_restored_session_of_a_banned_user_cannot_be_refreshed(
 ) -> None:
     session = await open_session(auth, user)
     session_id = auth.tokens.verify("refresh", session.refresh_token, auth.now()).session_id
-    with MongoClient[Json](mongo_url) as client:
-        sessions = client.get_default_database()["sessions"]
-        document = sessions.find_one({"_id": session_id})
-        assert document is not None
-        assert await auth.repositories.bans.ban(user, organizer.user_id, None, utc_now())
-        sessions.insert_one(document)  # as a restored backup would
+    sessions = stored_database(mongo_url)["sessions"]
+    document = sessions.find_one({"_id": session_id})
+    assert document is not None
+    assert await auth.repositories.bans.ban(user, organizer.user_id, None, utc_now())
+    sessions.insert_one(document)  # as a restored backup would
     assert await auth.repositories.sessions.find_role(session_id) is Role.MEMBER
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
     assert await auth.repositories.sessions.find_role(session_id) is None

@@ -9,7 +9,7 @@ from playwright.async_api import Page
 
 from tests.support.board.pages import Board, Course, Student
 from tests.support.board.sources import LANGUAGES, MODULES
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,10 +40,8 @@ async def create_rows_of_all_states(board: Board, student: Student) -> Course:
     course = await board.course()
 
     async def add(title: str, day: int = 1, **fields: Any) -> str:
-        times = {"startTime": hours_from_now(24 * day), "endTime": hours_from_now(24 * day + 1)}
-        return await board.organizer.add_slot(
-            campaignId=course.campaign_id, title=title, location="Room 2", **times, **fields
-        )
+        slot = {"campaignId": course.campaign_id, "location": "Room 2", **times_in(24 * day)}
+        return await board.organizer.add_slot(title=title, **slot, **fields)
 
     await student.book_slot(await add("Yours", day=2))
     await add("Clash", day=2)

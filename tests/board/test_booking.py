@@ -12,10 +12,13 @@ from bench.board.opening import WRONG_CLOCK, wrong_clock
 from tests.support.apps.fork_server import forked_app
 from tests.support.board.pages import (
     GUARDED,
+    NOTE_SAYINGS,
     Board,
     Student,
     asks_for,
+    before_each,
     change_script,
+    lose_first,
     lose_first_answer,
     sent_keys,
     serve_sources,
@@ -28,14 +31,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # A busy machine draws late. A page that follows the device's clock is ten minutes late or early.
 MAX_LATE_MS = 30_000
-# Notes what is said to screen readers.
-NOTE_SAYINGS = """globalThis.sayings = [];
-new MutationObserver(() => {
-  const said = document.getElementById("status")?.textContent;
-  if (said && said !== sayings.at(-1)) sayings.push(said);
-}).observe(document, { childList: true, subtree: true });"""
-
-
 SAY = """async (language) => {
   const text = await import("/board/sources/text.js");
   const { chooseLanguage, durationOf, problemText, t, zoneName, zoneText } = text;
@@ -151,19 +146,10 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key(board: Board) 
 async def test_a_reload_while_it_is_decided_asks_again_with_the_same_key(board: Board) -> None:
     student, course = await board.student(), await board.course()
     page = await board.visit(student, course)
-    keys = sent_keys(page)
-    held = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        if not held.is_set() and asks_for(route.request, "bookSlot"):
-            held.set()  # the server never gets it
-        else:
-            await route.fallback()
-
-    await page.route("**/graphql", hold)
+    keys, lost = sent_keys(page), await lose_first(page, "bookSlot")
     await course.button(page).click()
     await expect(course.button(page, "deciding")).to_have_attribute("aria-disabled", "true")
-    await held.wait()
+    await lost.wait()
     await page.reload()
     await course.row(page, "yours").wait_for()
     assert len(keys) == 2
@@ -198,13 +184,7 @@ async def test_a_row_says_that_the_last_place_went_to_somebody_else(board: Board
     student, other = await board.student(), await board.student("Jonas")
     course = await board.course(capacity=1)
     page = await board.visit(student, course)
-
-    async def be_later(route: Route) -> None:
-        if asks_for(route.request, "bookSlot"):
-            await other.book_slot(course.slot_id)
-        await route.fallback()
-
-    await page.route("**/graphql", be_later)
+    await before_each(page, "bookSlot", lambda: other.book_slot(course.slot_id))
     await course.button(page).click()
     lost = course.row(page, "full").get_by_text("The last place went to somebody else.")
     await lost.wait_for()

@@ -11,10 +11,12 @@ from playwright.async_api import Page, Route, WebSocketRoute, expect
 
 from tests.support.apps.fork_server import forked_app
 from tests.support.board.pages import (
+    CREATE_USER,
     Board,
     Course,
     Student,
     asks_for,
+    before_each,
     change_script,
     lose_first_answer,
     sent_keys,
@@ -41,8 +43,6 @@ FORBID_STORAGE = """for (const name of ["localStorage", "sessionStorage"])
     },
   });"""
 
-CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
-  ... on UserCreated { invitationToken } } }"""
 # What a program that reads mails makes of a link, with the token in place of T.
 LINKS = ["%23/invitation/T", "#/invitation/T%", "#/invitation/T).", "#%2Finvitation%2FT?utm=1"]
 LINKS.append("#%252Finvitation//T/")
@@ -81,13 +81,7 @@ async def test_a_page_that_is_opened_again_shows_its_list_before_the_session_is_
     await eventually(lambda: page.evaluate(stored), "the session is stored")
     await page.close()
     await set_role(board, student, "ORGANIZER")
-
-    async def hold(route: Route) -> None:
-        if asks_for(route.request, "refreshSession"):
-            await refresh.wait()
-        await route.fallback()
-
-    await context.route("**/graphql", hold)
+    await before_each(context, "refreshSession", refresh.wait)
     page = await board.open(context, course.address)
     await course.button(page).wait_for()
     await page.get_by_role("link", name="Mia").wait_for()
@@ -261,7 +255,9 @@ async def test_a_refused_operation_says_that_the_role_was_taken(board: Board) ->
 
 
 async def test_a_link_that_a_program_damaged_still_opens_the_form(board: Board) -> None:
-    created = await board.organizer.execute(CREATE, input={"name": "Ada", "email": new_email()})
+    created = await board.organizer.execute(
+        CREATE_USER, input={"name": "Ada", "email": new_email()}
+    )
     context = await board.context()
     for link in LINKS:
         page = await board.open(context, link.replace("T", created["invitationToken"]))

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from tests.support.board.pages import PASSWORD, Board, Course, serve_sources, shown
+from tests.support.board.pages import CREATE_USER, PASSWORD, Board, Course, serve_sources, shown
 from tests.support.clients.campaigns import UPDATE_CAMPAIGN, set_groups
 from tests.support.polling import eventually
 from tests.support.stores.users import new_email
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
-  ... on UserCreated { invitationToken } } }"""
 IS_STORED = """async () => {
   await navigator.serviceWorker.ready;
   const names = await caches.keys();
@@ -95,7 +93,7 @@ async def test_an_invitation_of_nobody_says_so_and_its_token_leaves_the_address(
 
 async def test_a_pupil_types_the_code_of_a_letter(board: Board) -> None:
     given = {"name": "Lena Weber", "username": f"lena.{secrets.token_hex(6)}"}
-    invited = await (await board.admin()).execute(CREATE, input=given)
+    invited = await (await board.admin()).execute(CREATE_USER, input=given)
     page = await board.open(await board.context(), "#/signin")
     await page.get_by_role("link", name="I have a code").click()
     for typed, expected in (
@@ -113,7 +111,7 @@ async def test_an_invitation_says_whose_it_is_and_what_is_wrong_in_every_languag
 ) -> None:
     email = new_email()
     given = {"name": "Lena Weber", "email": email}
-    invited = await (await board.admin()).execute(CREATE, input=given)
+    invited = await (await board.admin()).execute(CREATE_USER, input=given)
     page = await board.open(await board.context(), f"#/invitation/{invited['invitationToken']}")
     await shown(page, "Lena Weber, you sign in as").wait_for()
     # A password manager stores the new password for this name.

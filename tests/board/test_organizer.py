@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from bson import ObjectId
 from playwright.async_api import Locator, Page, Route, expect
-from pymongo import MongoClient
 
 from tests.board.test_accessibility import CONFIGURE, WIDTHS, violations
 from tests.support.board.pages import Board, Student, asks_for, serve_sources, shown
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
 from tests.support.clients.series import create_series
+from tests.support.stores.empty_database import stored_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -143,10 +143,9 @@ async def organizer_of(board: Board) -> Student:
     organizer = await board.student("Ms Keller")
     user_id = ObjectId((await organizer.execute("{ me { id } }"))["id"][-24:])
     role = {"$set": {"role": "organizer"}}
-    with MongoClient[Json](board.app.environment["SLOTLOCK_MONGO_URL"]) as client:
-        database = client.get_default_database()
-        assert database["users"].update_one({"_id": user_id}, role).matched_count == 1
-        assert database["sessions"].update_many({"user": user_id}, role).matched_count == 1
+    database = stored_database(board.app.environment["SLOTLOCK_MONGO_URL"])
+    assert database["users"].update_one({"_id": user_id}, role).matched_count == 1
+    assert database["sessions"].update_many({"user": user_id}, role).matched_count == 1
     return organizer
 
 
@@ -242,8 +241,7 @@ async def test_publish_does_nothing_while_a_room_is_taken_and_goes_on_after_a_lo
     campaign_id = await create_campaign(board.organizer, published=False)
     room = {"resource": f"Art room {ObjectId()}", "draft": True, "campaignId": campaign_id}
     art, chess = [await board.organizer.add_slot(title=each, **room) for each in ("Art", "Chess")]
-    late = {"startTime": hours_from_now(50), "endTime": hours_from_now(51)}
-    dance = await board.organizer.add_slot(**{**room, **late}, title="Dance")
+    dance = await board.organizer.add_slot(**{**room, **times_in(50)}, title="Dance")
     page = await visit(board, f"#/plan/{campaign_id}")
     publish = page.get_by_role("button", name="Publish", exact=True)
 
@@ -279,8 +277,7 @@ async def test_courses_that_can_be_deleted_are_and_the_page_says_why_others_are_
     course, student = await board.course(), await board.student()
     await student.book_slot(course.slot_id)
     for title in ("Art", "Dance"):
-        times = {"startTime": hours_from_now(50), "endTime": hours_from_now(51)}
-        await board.organizer.add_slot(title=title, campaignId=course.campaign_id, **times)
+        await board.organizer.add_slot(title=title, campaignId=course.campaign_id, **times_in(50))
     page = await visit(board, f"#/plan/{course.campaign_id}")
     for title in ("Art", "Chess", "Dance"):
         await page.get_by_label(f"Select {title}").check()

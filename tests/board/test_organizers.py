@@ -16,7 +16,7 @@ from pypdf import PdfReader
 from tests.board.test_accessibility import violations
 from tests.support.board.pages import Board, asks_for, shown
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 from tests.support.stores.users import new_email
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -70,7 +70,7 @@ VIEWS = {
 
 def soon() -> dict[str, Any]:
     """Return the times of a slot that starts in an hour."""
-    return {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
+    return times_in(1)
 
 
 async def open_as_organizer(board: Board, view: str) -> Page:
@@ -132,7 +132,7 @@ async def test_without_a_reader_of_codes_the_server_reads_what_the_camera_sees(
 
 
 async def test_the_door_is_amber_for_somebody_who_is_hours_early(board: Board) -> None:
-    course = await board.course(startTime=hours_from_now(3), endTime=hours_from_now(4))
+    course = await board.course(**times_in(3))
     await (await board.student("Mia")).book_slot(course.slot_id)
     page = await open_as_organizer(board, f"door/{course.slot_id}")
     await page.get_by_role("button", name="Let in").click()

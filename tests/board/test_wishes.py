@@ -20,7 +20,7 @@ from tests.support.clients.campaigns import (
     create_campaign,
     until_draw,
 )
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -75,8 +75,7 @@ async def drawn_course(board: Board, **settings: Any) -> Course:
     campaign_id = await create_campaign(
         board.organizer, opensAt=hours_from_now(30), closesAt=hours_from_now(999), maxBookings=1
     )
-    times = {"startTime": hours_from_now(80), "endTime": hours_from_now(81)}
-    slot = {"campaignId": campaign_id, **times}
+    slot = {"campaignId": campaign_id, **times_in(80)}
     slot_id = await board.organizer.add_slot(**slot, title="Chess", capacity=1)
     await board.organizer.add_slot(**slot, title="Judo", capacity=3)
     until = {"campaignId": campaign_id, "wishesUntil": hours_from_now(49), **settings}
@@ -210,9 +209,7 @@ async def test_a_user_with_two_places_at_a_time_is_asked_to_give_one_back(board:
     student, course = await board.student(), await drawn_course(board)
     await student.execute(SET_WISHES, id=course.campaign_id, slots=[course.slot_id])
     await close(board, course)
-    other = await board.course(
-        title="Go", startTime=hours_from_now(80.5), endTime=hours_from_now(82)
-    )
+    other = await board.course(title="Go", **times_in(80.5, 1.5))
     await student.book_slot(other.slot_id)
     await publish(board, course)
     address = f"#/wishes/{course.campaign_id}"
@@ -376,8 +373,7 @@ async def test_a_page_learns_at_the_deadline_that_the_wishes_are_closed(board: B
 async def test_wishes_are_ranked_by_keyboard_and_explained_after_the_draw(board: Board) -> None:
     student, admin = await board.student(), await board.admin()
     course = await board.course(capacity=1)
-    times = {"startTime": hours_from_now(80), "endTime": hours_from_now(81)}
-    await board.organizer.add_slot(campaignId=course.campaign_id, title="Judo", **times)
+    await board.organizer.add_slot(campaignId=course.campaign_id, title="Judo", **times_in(80))
     until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(1)}
     await board.organizer.execute(CONFIGURE, input=until)
     page = await board.visit(student, course)

@@ -9,26 +9,16 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import (
     app_variant,
     assert_slot_consistent,
     slot_document,
     wait_until_released,
 )
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.client import GraphQLTestClient, Json, http_client
 from tests.support.stores.users import UserTokens
 from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
-
-Pair = tuple[AppProcess, AppProcess]
-
-
-@pytest.fixture
-def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """Return a client of the apps' Redis."""
-    with Redis.from_url(servers.redis_url) as client:
-        yield client
 
 
 async def new_slot(apps: Pair, user_tokens: UserTokens, capacity: int) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from itertools import combinations, count
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.booking_changes import cancel, confirm
@@ -36,7 +35,7 @@ from tests.support.clients.client import Json
 from tests.support.domain.builders import build_draft
 from tests.support.domain.invariants import assert_valid_slot
 from tests.support.model.operations import MORNING
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.model.stored_state import booking_history
 
 Operation = Coroutine[Any, Any, Any]
@@ -46,13 +45,6 @@ CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grad
 ORGANIZER = UserId("e" * 24)
 HOUR = timedelta(hours=1)
 EVERY_DAY = tuple(WeeklyMeeting(day, MORNING.time(), (MORNING + HOUR).time()) for day in Weekday)
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two sets of services on one database of their own, and five users of two classes."""
-    with open_service_pair(servers, "campaign_limits") as opened:
-        yield opened
 
 
 class Rush:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.apps.deployment import Deployment, open_deployment
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.campaigns import (
     BOOK_SEVERAL_WITH_REFUSALS,
     BOOK_WITH_REFUSAL,
@@ -20,7 +20,6 @@ from tests.support.clients.client import Json
 from tests.support.scenarios.campaign_opening import USER_COUNT, opening, too_early, too_late
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
-Pair = tuple[AppProcess, AppProcess]
 SLOTS, BASKETS = 10, 15
 LONG_WAIT = {"waitMs": 20_000}
 

@@ -11,7 +11,7 @@ from bson import ObjectId
 
 from slotlock.infrastructure.redis.keys import lock_keys
 from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key, open_deployment
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.campaigns import (
     book_with_refusal,
     create_campaign,
@@ -19,8 +19,6 @@ from tests.support.clients.campaigns import (
     update_campaign,
 )
 from tests.support.polling import poll_until, wait_until
-
-Pair = tuple[AppProcess, AppProcess]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.apps.deployment import Deployment, open_deployment
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import (
     BOOK_SEVERAL,
     BOOK_WITH_OPTIONS,
@@ -24,7 +24,6 @@ from tests.support.clients.booking_client import (
 from tests.support.clients.client import Json
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
-Pair = tuple[AppProcess, AppProcess]
 Request = tuple[int, str, dict[str, Any]]  # the client's number, the document and its variables
 
 LONG_WAIT = {"waitMs": 20_000}

@@ -11,7 +11,7 @@ import pytest
 from bson import ObjectId
 
 from tests.support.apps.deployment import Deployment, open_deployment
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, slot_input
 from tests.support.clients.series import (
@@ -22,7 +22,6 @@ from tests.support.clients.series import (
 )
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
-Pair = tuple[AppProcess, AppProcess]
 CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"""
 RESOURCES = """mutation($names: [String!]!) {
   importResources(names: $names) { ... on ResourcesImported { existing { id name } } }

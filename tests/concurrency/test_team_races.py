@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from tests.support.apps.deployment import app_variant
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.client import Json
 from tests.support.clients.teams import (
     ACCEPT_INVITATION,
@@ -24,7 +24,6 @@ from tests.support.clients.teams import (
 )
 from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, send_simultaneously
 
-Pair = tuple[AppProcess, AppProcess]
 Request = tuple[TeamClient, str, dict[str, Any]]
 
 

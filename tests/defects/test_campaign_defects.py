@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.apps.deployment import Deployment
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.campaigns import (
     book_with_refusal,
     create_campaign,
@@ -18,7 +18,6 @@ from tests.support.clients.campaigns import (
 from tests.support.clients.client import BOOK_SLOT, Json
 from tests.support.transport.simultaneous_requests import book_simultaneously, send_simultaneously
 
-Pair = tuple[AppProcess, AppProcess]
 NINE, TEN, ELEVEN, NOON = (f"2040-05-07T{hour}:00:00Z" for hour in ("09", "10", "11", "12"))
 MEMBER_COUNT = 30
 ROUNDS = 12

@@ -2,18 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pymongo import MongoClient
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, lock_key, open_deployment
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient, expire_holds
-from tests.support.clients.client import Json
 from tests.support.polling import wait_until
+from tests.support.stores.empty_database import stored_database
 
 SWEPT_HOLDS = 60
 
@@ -121,8 +119,7 @@ async def hold_in_many_slots(deployment: Deployment, app: AppProcess) -> list[st
 
 def ended_booking_count(mongo_url: str) -> int:
     """Return the number of ended bookings in a database."""
-    with closing(MongoClient[Json](mongo_url)) as client:
-        return client.get_default_database()["ended_bookings"].count_documents({})
+    return stored_database(mongo_url)["ended_bookings"].count_documents({})
 
 
 async def test_all_expired_holds_are_swept_while_a_slow_sweeper_leaves_most(

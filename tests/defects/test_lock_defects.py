@@ -6,11 +6,10 @@ import pytest
 
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.client import BOOK_SLOT
 from tests.support.polling import wait_until
 
-Pair = tuple[AppProcess, AppProcess]
 OTHER_OWNER = f"{'0' * 48}:1"
 
 

@@ -13,11 +13,10 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key, open_deployment
-from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.apps.processes import AppProcess, Pair, app_environment
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json
 
-Pair = tuple[AppProcess, AppProcess]
 LONG_RUN_ROUNDS = int(os.environ.get("TEST_CAMPAIGN", "0"))
 RACES, USERS_PER_RACE = 5, 4
 MEMBER_COUNT = RACES * USERS_PER_RACE

@@ -17,8 +17,9 @@ import redis
 from pymongo import MongoClient, WriteConcern
 
 from slotlock.devserver import embedded
-from slotlock.devserver.binaries import VALKEY, ServerStartError, find_binary
+from slotlock.devserver.binaries import VALKEY, find_binary
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
+from tests.devserver.test_binaries import start_error
 
 OTHER_MONGO = "mongodb://database.invalid/"
 OTHER_REDIS = "redis://cache.invalid/0"
@@ -106,15 +107,6 @@ def booking_numbers(servers: EmbeddedServers) -> set[int]:
     """Return the numbers of all inserted documents."""
     with MongoClient[dict[str, Any]](servers.mongo_url) as client:
         return {booking["_id"] for booking in client.slotlock.bookings.find()}
-
-
-def start_error(directory: Path, **options: str) -> str:
-    """Return the one-line reason why the servers do not start."""
-    with pytest.raises(ServerStartError) as raised, embedded_servers(directory, **options):
-        pass
-    line = str(raised.value)
-    assert "\n" not in line
-    return line
 
 
 def test_data_survives_a_restart_on_another_port(tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
 """Bugs that the stateful test once found, and proof that the model detects missing guards."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import Booking, WaitlistEntry
 from slotlock.domain.booking.rules import promotion
 from slotlock.domain.booking.slot_state import SlotState
@@ -17,15 +15,8 @@ from slotlock.infrastructure.mongo.slots import booking_documents, slot_document
 from slotlock.services.commands import idempotency
 from tests.support.model.checker import SlotShape
 from tests.support.model.scenario import ModelScenario
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.model.stored_state import StoredState
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two sets of services on a database of their own."""
-    with open_service_pair(servers, "scenes") as opened:
-        yield opened
 
 
 @pytest.fixture

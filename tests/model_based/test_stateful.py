@@ -8,7 +8,6 @@ seed. _SHRINK minimizes failures. `--log-cli-level=INFO` shows how often each ou
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,7 +21,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.operations import PlannedOperation
 from tests.support.model.planning import (
@@ -32,7 +30,7 @@ from tests.support.model.planning import (
     pick,
     plan_operation,
 )
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 
 log = logging.getLogger("stateful")
 
@@ -237,13 +235,6 @@ class ServiceMachine(RuleBasedStateMachine):
         first, second = self._plan_any(slow), self._plan_any(quick)
         second = first if repeat and first.key else second
         self.checker.run_with_lost_lock(first, minutes, second)
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two sets of services on a database of their own."""
-    with open_service_pair(servers, "stateful") as opened:
-        yield opened
 
 
 @pytest.mark.timeout(0 if LONG_RUN else 120)

@@ -22,13 +22,12 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.container import Services
-from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
+from tests.support.stores.slots import insert_slot
 
 
 @pytest.fixture
@@ -47,12 +46,10 @@ class PoisonedCommand(BookSlotCommand):
     preview = apply
 
 
-async def insert_slot(services: Services, capacity: int, choice_group: str | None = None) -> SlotId:
+async def add_slot(services: Services, capacity: int, choice_group: str | None = None) -> SlotId:
     """Insert a slot with so many places."""
     start = MORNING.replace(year=2041)
-    slot = build_slot(capacity, id=new_slot_id(), start=start, choice_group=choice_group)
-    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
-    return slot.id
+    return await insert_slot(services, capacity, start=start, choice_group=choice_group)
 
 
 def test_requests_that_arrive_together_are_one_read_with_a_result_for_each(
@@ -67,7 +64,7 @@ def test_requests_that_arrive_together_are_one_read_with_a_result_for_each(
         return await find_each_for_update(self, queries)
 
     async def preview_all() -> list[object]:
-        open_id, full_id = await insert_slot(services, 5), await insert_slot(services, 1)
+        open_id, full_id = await add_slot(services, 5), await add_slot(services, 1)
         for slot_id in (open_id, full_id):
             user_id = callers[0].user_id
             await book_slot(services, callers[0], slot_id, user_id, BookingOptions())
@@ -92,7 +89,7 @@ def test_a_request_that_cannot_be_decided_fails_alone(pair: ServicePair) -> None
     services, caller = pair.services[0], pair.callers[0]
 
     async def preview_both() -> list[Any]:
-        slot_id = await insert_slot(services, 5)
+        slot_id = await add_slot(services, 5)
         kinds = (BookSlotCommand, PoisonedCommand, BookSlotCommand)
         commands = [kind.create(caller, slot_id, caller.user_id, False, None) for kind in kinds]
         return await asyncio.gather(
@@ -108,7 +105,7 @@ def test_a_slot_that_cannot_be_read_fails_its_own_callers_only(pair: ServicePair
     services, callers = pair.services[0], pair.callers[:2]
 
     async def preview_each_slot() -> list[Any]:
-        damaged_id, open_id = await insert_slot(services, 5), await insert_slot(services, 5)
+        damaged_id, open_id = await add_slot(services, 5), await add_slot(services, 5)
         damage = {"$unset": {"title": ""}}
         pair.database["slots"].update_one({"_id": ObjectId(damaged_id)}, damage)
         commands = [
@@ -131,8 +128,8 @@ def test_requests_that_depend_on_other_bookings_are_previewed_with_the_rest(
     services, caller = pair.services[0], pair.callers[0]
 
     async def preview_all() -> list[object]:
-        booked_id, choice_id = [await insert_slot(services, 5, "room") for _ in range(2)]
-        open_id = await insert_slot(services, 5)
+        booked_id, choice_id = [await add_slot(services, 5, "room") for _ in range(2)]
+        open_id = await add_slot(services, 5)
         await book_slot(services, caller, booked_id, caller.user_id, BookingOptions())
         commands = [
             BookSlotCommand.create(each, slot_id, each.user_id, False, None)

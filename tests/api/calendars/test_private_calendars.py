@@ -20,7 +20,7 @@ from tests.support.clients.calendars import (
     get_path,
     read_calendar,
 )
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 
 BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 CREATE_SLOT = "mutation($input: CreateSlotInput!) { createSlot(input: $input) { ...on Slot {id} } }"
@@ -89,9 +89,7 @@ async def test_an_edit_increments_the_sequence_and_cancelling_the_slot_cancels_t
     assert event_facts((await events_by_uid(ada, path))[uid]) == ("A slot", "CONFIRMED", 0)
     await ben.book_slot(slot_id)
     assert event_facts((await events_by_uid(ada, path))[uid]) == ("A slot", "CONFIRMED", 0)
-    await organizer.update_slot(
-        slot_id, title="Judo", startTime=hours_from_now(2), endTime=hours_from_now(3)
-    )
+    await organizer.update_slot(slot_id, title="Judo", **times_in(2))
     edited = (await events_by_uid(ada, path))[uid]
     assert event_facts(edited) == ("Judo", "CONFIRMED", 1)
     await organizer.cancel_slot(slot_id)

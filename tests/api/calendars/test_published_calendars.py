@@ -30,7 +30,7 @@ from tests.support.clients.calendars import (
     read_calendar,
 )
 from tests.support.clients.campaigns import create_campaign, unpublish_campaign
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, times_in
 
 PUBLISHED_PATH = "/calendars/published.ics"
 CREATE_SLOT = "mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"
@@ -54,17 +54,9 @@ async def test_published_calendars_show_the_published_slots_of_every_viewer(
         "open": {},
         "in campaign": {"campaignId": published, "timeZone": "Australia/Sydney"},
         "in unpublished": {"campaignId": unpublished},
-        "ended": {
-            "startTime": hours_from_now(-29 * DAY),
-            "endTime": hours_from_now(-29 * DAY + 1),
-            "allowPast": True,
-        },
-        "ended long ago": {
-            "startTime": hours_from_now(-32 * DAY),
-            "endTime": hours_from_now(-31 * DAY),
-            "allowPast": True,
-        },
-        "not ended": {"startTime": hours_from_now(-60 * DAY), "endTime": hours_from_now(DAY)},
+        "ended": {**times_in(-29 * DAY), "allowPast": True},
+        "ended long ago": {**times_in(-32 * DAY, DAY), "allowPast": True},
+        "not ended": times_in(-60 * DAY, 61 * DAY),
         "cancelled": {},
     }
     slot_ids = {
@@ -159,9 +151,7 @@ async def test_a_calendar_with_too_many_events_leaves_out_ended_slots_first(
             created = await organizer.execute(CREATE_SLOT, input=course)
             assert created["__typename"] == "Slot"
         await organizer.add_slot(title="soon")
-        await organizer.add_slot(
-            title="ended", startTime=hours_from_now(-5), endTime=hours_from_now(-4), allowPast=True
-        )
+        await organizer.add_slot(title="ended", **times_in(-5), allowPast=True)
         events = await events_by_uid(organizer, PUBLISHED_PATH)
     assert len(events) == MAX_EVENTS
     titles = {str(event["SUMMARY"]) for event in events.values()}

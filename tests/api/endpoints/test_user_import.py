@@ -270,7 +270,7 @@ async def test_what_browsers_call_a_csv_file_is_accepted_by_its_content(
         assert "Please save it as 'CSV UTF-8'" in problem["message"]
 
 
-async def test_an_account_that_registered_itself_is_listed_until_somebody_vouches(
+async def test_an_organizer_vouches_for_an_account_that_registered_itself_and_claims_none(
     organizer: BookingClient, email_domain: str
 ) -> None:
     account = {"name": "Eve", "email": f"ada@{email_domain}", "password": "correct horse battery"}

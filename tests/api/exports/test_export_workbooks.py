@@ -16,8 +16,8 @@ from slotlock.api.exports.export_builder import ExportJob
 from slotlock.api.exports.workbook import MAX_SHEET_NAME_LENGTH, RosterWorkbook, SheetNames
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import Json
 from tests.support.clients.exports import (
+    COURSE,
     RosterUsers,
     csv_rows,
     download_export,
@@ -26,13 +26,6 @@ from tests.support.clients.exports import (
 from tests.support.domain.builders import roster_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
-COURSE: Json = {
-    "title": "Schwimmen für Anfänger",
-    "location": "Bad, Bahn 3",
-    "timeZone": "Europe/Berlin",
-    "startTime": "2035-07-02T09:00:00+02:00",
-    "endTime": "2035-07-02T10:30:00+02:00",
-}
 TITLES = ["Course", "Start (local)", "End (local)", "Time zone", "Where", "Name",
           "Email or user name", "Classes and groups", "Status", "Reserved until (local)",
           "Booked at (local)", "Booked by",

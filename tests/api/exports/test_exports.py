@@ -22,8 +22,9 @@ from tests.support.apps.processes import Pair
 from tests.support.clients.attendance import UNDO_CHECK_IN, booked_course, check_in
 from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.client import GraphQLTestClient
 from tests.support.clients.exports import (
+    COURSE,
     CREATE_LINK,
     RosterUsers,
     create_resources,
@@ -46,13 +47,6 @@ PUPILS = {
     "Adler;Zoe": "5a",
 }
 FIND_USERS = "query($text: String) { users(filter: {text: $text}, first: 9) { nodes { id } } }"
-COURSE: Json = {
-    "title": "Schwimmen für Anfänger",
-    "location": "Bad, Bahn 3",
-    "timeZone": "Europe/Berlin",
-    "startTime": "2035-07-02T09:00:00+02:00",
-    "endTime": "2035-07-02T10:30:00+02:00",
-}
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
            "overridden_limits", "attendance", "checked_in_at", "waiting_position",

@@ -33,7 +33,7 @@ from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.services.container import utc_now
-from tests.support.stores.users import new_email
+from tests.support.stores.users import caller_of, new_email
 
 NAME, PASSWORD, NEW_PASSWORD = "Ada Lovelace", "correct horse battery", "another horse battery"
 WEAK_PASSWORDS = ["password", "lovelace 1815"]
@@ -158,8 +158,7 @@ def test_a_password_has_8_to_128_characters(password: str) -> None:
 @pytest.mark.parametrize("weak", WEAK_PASSWORDS)
 async def test_no_door_accepts_a_weak_password(auth: Auth, ada: User, weak: str) -> None:
     session = await open_session(auth, ada)
-    caller = await authenticate(auth, f"Bearer {session.access_token}")
-    assert caller is not None
+    caller = await caller_of(auth, session)
     admin = Caller(ada.id, Role.ADMIN, "session", auth.now())
     created = await account_admin.create_invited_user(
         auth, admin, NAME, new_email(), [], Role.MEMBER
@@ -199,8 +198,7 @@ async def test_a_new_password_or_the_end_of_all_sessions_ends_the_calendar_feed_
     auth: Auth, ada: User, end_feed: bool
 ) -> None:
     session = await open_session(auth, ada)
-    caller = await authenticate(auth, f"Bearer {session.access_token}")
-    assert caller is not None
+    caller = await caller_of(auth, session)
     feed = await calendar_tokens.create(auth, caller)
     await accounts.change_password(auth, caller, PASSWORD, NEW_PASSWORD, end_calendar_feed=end_feed)
     assert (await calendar_tokens.user_of(auth, feed.token) is None) is end_feed

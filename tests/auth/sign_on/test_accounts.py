@@ -12,7 +12,7 @@ from slotlock.auth import accounts, invitations
 from slotlock.auth.accounts import Banned, PasswordSignInOff, RegistrationClosed
 from slotlock.auth.admin import account_admin
 from slotlock.auth.admin.user_import import import_users
-from slotlock.auth.authentication import authenticate, session_still_valid
+from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import create_password_reset, set_password
 from slotlock.auth.sessions import InvalidSession, SignedInSession, refresh_session
@@ -33,7 +33,7 @@ from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.lying_provider import LyingProvider
 from tests.support.sign_on.scene import SignOnScene
 from tests.support.stores.cheap_hashes import NO_PASSWORD
-from tests.support.stores.users import RecordedStreams, insert_user, new_email
+from tests.support.stores.users import RecordedStreams, caller_of, insert_user, new_email
 
 PASSWORD = "correct horse battery"
 
@@ -42,12 +42,6 @@ async def register(auth: Auth, email: str) -> SignedInSession:
     session = await accounts.register(auth, "Eve", email, PASSWORD)
     assert isinstance(session, SignedInSession)
     return session
-
-
-async def caller_of(auth: Auth, session: SignedInSession) -> Caller:
-    caller = await authenticate(auth, f"Bearer {session.access_token}")
-    assert caller is not None
-    return caller
 
 
 def claim(provider: LyingProvider, email: str, **claims: object) -> str:

@@ -6,13 +6,13 @@ import pytest
 
 from slotlock.auth import accounts
 from slotlock.auth.admin import account_admin
-from slotlock.auth.authentication import authenticate, session_still_valid
+from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import InvalidSession, SignedInSession, refresh_session
 from slotlock.auth.sign_on.identities import SignInUnlinked, list_identities, unlink_sign_in
-from slotlock.domain.users.user import Caller, Role, User
+from slotlock.domain.users.user import Role, User
 from tests.support.sign_on.scene import SignOnScene
-from tests.support.stores.users import RecordedStreams, insert_user, new_email
+from tests.support.stores.users import RecordedStreams, caller_of, insert_user, new_email
 
 PASSWORD = "correct horse battery"
 
@@ -22,13 +22,6 @@ async def password_session(auth: Auth, user: User) -> SignedInSession:
     session = await accounts.login(auth, user.login_name, PASSWORD)
     assert isinstance(session, SignedInSession)
     return session
-
-
-async def caller_of(auth: Auth, session: SignedInSession) -> Caller:
-    """Return the caller of a session."""
-    caller = await authenticate(auth, f"Bearer {session.access_token}")
-    assert caller is not None
-    return caller
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from bson import ObjectId
-from pymongo import MongoClient
 
 from slotlock.auth import accounts
 from slotlock.auth.admin import account_admin
@@ -23,12 +22,12 @@ from slotlock.domain.user_files.plan import NO_CHOICES, ImportPlan, ImportResult
 from slotlock.domain.user_files.user_file import UserRow
 from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.user import Caller, Role, User
-from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users import imports
 from slotlock.infrastructure.mongo.users.identities import NewIdentity
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.scene import BOARD, SignOnScene
+from tests.support.stores.empty_database import stored_database
 from tests.support.stores.users import insert_user, new_email
 
 PASSWORD = "correct horse battery"
@@ -230,9 +229,8 @@ async def test_a_file_corrects_the_subjects_of_an_earlier_one(
     assert user.login_name == ada
     assert await import_lines(scene, f"{ada},Ada,choir,", f"{ben},Ben,,") == is_result(0, 0, 2)
     assert (await scene.user()).id == user.id
-    with MongoClient[Document](mongo_url) as client:
-        notes = client.get_default_database()["audit_notes"].find({"users": ObjectId(user.id)})
-        edits = [edit for note in notes for edit in note["edits"] if edit["field"] == "subject"]
+    notes = stored_database(mongo_url)["audit_notes"].find({"users": ObjectId(user.id)})
+    edits = [edit for note in notes for edit in note["edits"] if edit["field"] == "subject"]
     old, new = (f"{scene.provider.issuer} {each}" for each in (other, subject))
     named = {(edit["before"], edit["after"]) for edit in edits if edit["user"] == ObjectId(user.id)}
     assert named == {(old, new), (None, old)}

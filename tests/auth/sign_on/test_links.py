@@ -13,7 +13,7 @@ from slotlock.auth.accounts import InvalidCredentials, PasswordChanged
 from slotlock.auth.admin import account_admin, groups_and_bans
 from slotlock.auth.admin.account_admin import UserSessionsEnded
 from slotlock.auth.admin.user_import import sync_users
-from slotlock.auth.authentication import authenticate, session_still_valid
+from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import PasswordReset, create_password_reset
 from slotlock.auth.sessions import SignedInSession
@@ -39,7 +39,7 @@ from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.identities import IdentityRepository
 from slotlock.services.container import utc_now
 from tests.support.sign_on.scene import SignOnScene
-from tests.support.stores.users import insert_user
+from tests.support.stores.users import caller_of, insert_user
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "another horse battery"
 LINKED, UNLINKED = NoteAction.SIGN_IN_LINKED, NoteAction.SIGN_IN_UNLINKED
@@ -50,9 +50,7 @@ async def sign_in_with_password(auth: Auth, role: Role = Role.ORGANIZER) -> tupl
     user = await insert_user(auth, role, await auth.password_hasher.hash(PASSWORD))
     session = await accounts.login(auth, user.login_name, PASSWORD)
     assert isinstance(session, SignedInSession)
-    caller = await authenticate(auth, f"Bearer {session.access_token}")
-    assert caller is not None
-    return user, caller
+    return user, await caller_of(auth, session)
 
 
 async def actions(

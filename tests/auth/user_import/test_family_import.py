@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 import pytest
 from bson import ObjectId
-from pymongo import MongoClient
-from pymongo.database import Database
 
 from slotlock.auth import accounts
 from slotlock.auth.admin.user_import import import_users
@@ -17,10 +15,10 @@ from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.user_files.plan import ImportResult
 from slotlock.domain.users.user import Role, User, UserFilter, UserId
-from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.imports import UserImportWriter
 from tests.support.clients.user_files import users_by_local_part
+from tests.support.stores.empty_database import stored_database
 
 # Nine addresses, of which two are of separated pairs, and one of a mother who teaches. Zoe signs in
 # with an address of her own.
@@ -139,17 +137,16 @@ async def test_an_empty_cell_removes_guardians_and_the_log_names_both_by_their_i
     removed = await imported(auth, f"email,guardian\nmia@{domain},\n".encode())
     assert (removed.updated, removed.links_removed) == (1, 2)
     assert (await users_by_local_part(auth, domain))["mia"].guardians == ()
-    with MongoClient[Document](mongo_url) as client:
-        database: Database[Document] = client.get_default_database()
-        stored = database["users"].find_one({"_id": ObjectId(users["mia"].id)})
-        assert stored is not None
-        assert "guardians" not in stored
-        edits = [
-            (edit.get("before"), edit.get("after"))
-            for note in database["audit_notes"].find({"action": NoteAction.USERS_IMPORTED.value})
-            for edit in note["edits"]
-            if edit["field"] == "guardians" and str(edit["user"]) == users["mia"].id
-        ]
+    database = stored_database(mongo_url)
+    stored = database["users"].find_one({"_id": ObjectId(users["mia"].id)})
+    assert stored is not None
+    assert "guardians" not in stored
+    edits = [
+        (edit.get("before"), edit.get("after"))
+        for note in database["audit_notes"].find({"action": NoteAction.USERS_IMPORTED.value})
+        for edit in note["edits"]
+        if edit["field"] == "guardians" and str(edit["user"]) == users["mia"].id
+    ]
     text = ", ".join(f"user_{each}" for each in parents)
     assert sorted(edits, key=str) == [(text, None), (None, text)]
 

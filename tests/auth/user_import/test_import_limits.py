@@ -3,9 +3,8 @@
 import secrets
 import traceback
 from collections.abc import AsyncIterator, Callable
-from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import httpx
 import pytest
@@ -24,18 +23,16 @@ from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.user_files.plan import (
     MAX_INDEX_CHANGES,
     ImportBusy,
-    ImportPlan,
     ImportResult,
     ImportTooLarge,
 )
 from slotlock.domain.user_files.user_file import MAX_IMPORTED_USERS
-from slotlock.domain.users.user import Role, UserId
+from slotlock.domain.users.user import Role
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.infrastructure.mongo.users import imports
 from slotlock.infrastructure.mongo.users.imports import (
     ImportAttempt,
     UserImportWriter,
-    UserSnapshot,
 )
 from tests.support.apps.processes import app_environment, database_url
 from tests.support.apps.restartable_servers import restartable_server
@@ -184,17 +181,11 @@ async def test_an_import_that_ran_out_of_time_is_retried(
 ) -> None:
     attempts: list[ImportAttempt] = []
 
-    async def commit_with_short_timeout(
-        self: UserImportWriter,
-        plan: ImportPlan,
-        snapshot: UserSnapshot,
-        now: datetime,
-        actor_id: UserId | None = None,
-    ) -> ImportAttempt:
+    async def commit_with_short_timeout(self: UserImportWriter, *arguments: Any) -> ImportAttempt:
         with monkeypatch.context() as short_timeouts:
             if not attempts:
                 short_timeouts.setattr(imports, "OPERATION_TIMEOUT_MS", 10)
-            attempts.append(await COMMIT(self, plan, snapshot, now, actor_id))
+            attempts.append(await COMMIT(self, *arguments))
         return attempts[-1]
 
     monkeypatch.setattr(UserImportWriter, "commit", commit_with_short_timeout)
@@ -216,14 +207,8 @@ async def test_control_an_import_with_a_real_conflict_is_busy(
 ) -> None:
     fail_imports(error)
 
-    async def commit_before_conflict(
-        self: UserImportWriter,
-        plan: ImportPlan,
-        snapshot: UserSnapshot,
-        now: datetime,
-        actor_id: UserId | None = None,
-    ) -> ImportAttempt:
-        attempt = await COMMIT(self, plan, snapshot, now, actor_id)
+    async def commit_before_conflict(self: UserImportWriter, *arguments: Any) -> ImportAttempt:
+        attempt = await COMMIT(self, *arguments)
         await accounts.register(auth, "Eve", f"ada@{domain}", "correct horse battery")
         return attempt
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime
+from typing import Any
 
 import pytest
 from pymongo import AsyncMongoClient
@@ -39,11 +39,7 @@ from tests.support.clients.user_files import (
 
 PASSWORD = "correct horse battery"
 COMMIT = UserImportWriter.commit
-ActorId = UserId | None
-
-Commit = Callable[
-    [UserImportWriter, ImportPlan, UserSnapshot, datetime, ActorId], Awaitable[ImportAttempt]
-]
+Commit = Callable[..., Awaitable[ImportAttempt]]
 LoadBothBeforeCommit = Callable[[Commit], None]
 
 
@@ -82,17 +78,11 @@ def load_both_before_commit(monkeypatch: pytest.MonkeyPatch) -> LoadBothBeforeCo
     both_loaded, has_waited = asyncio.Barrier(2), set[int]()
 
     def patch_commit(write: Commit) -> None:
-        async def commit(
-            self: UserImportWriter,
-            plan: ImportPlan,
-            snapshot: UserSnapshot,
-            now: datetime,
-            actor_id: ActorId,
-        ) -> ImportAttempt:
+        async def commit(self: UserImportWriter, *arguments: Any) -> ImportAttempt:
             if id(self) not in has_waited:
                 has_waited.add(id(self))
                 await both_loaded.wait()
-            return await write(self, plan, snapshot, now, actor_id)
+            return await write(self, *arguments)
 
         monkeypatch.setattr(UserImportWriter, "commit", commit)
 
@@ -122,21 +112,12 @@ async def test_control_without_the_version_check_two_imports_are_mixed(
     commit_lock = asyncio.Lock()
 
     async def commit_without_version_check(
-        self: UserImportWriter,
-        plan: ImportPlan,
-        snapshot: UserSnapshot,
-        now: datetime,
-        actor_id: ActorId,
+        self: UserImportWriter, plan: ImportPlan, snapshot: UserSnapshot, *arguments: Any
     ) -> ImportAttempt:
         async with commit_lock:
             current_version = (await self.load_snapshot([])).version
-            return await COMMIT(
-                self,
-                plan,
-                UserSnapshot(current_version, snapshot.users_by_login_name),
-                now,
-                actor_id,
-            )
+            current = UserSnapshot(current_version, snapshot.users_by_login_name)
+            return await COMMIT(self, plan, current, *arguments)
 
     files = await create_groups_and_files(auth, domain, 2)
     load_both_before_commit(commit_without_version_check)
@@ -173,16 +154,10 @@ def run_before_first_write(
     """Run an act between the read and the first write of an import; return its attempts."""
     attempts: list[ImportAttempt] = []
 
-    async def commit(
-        self: UserImportWriter,
-        plan: ImportPlan,
-        snapshot: UserSnapshot,
-        now: datetime,
-        actor_id: ActorId,
-    ) -> ImportAttempt:
+    async def commit(self: UserImportWriter, *arguments: Any) -> ImportAttempt:
         if not attempts:
             await act
-        attempts.append(await COMMIT(self, plan, snapshot, now, actor_id))
+        attempts.append(await COMMIT(self, *arguments))
         return attempts[-1]
 
     monkeypatch.setattr(UserImportWriter, "commit", commit)

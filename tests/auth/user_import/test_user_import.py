@@ -20,7 +20,6 @@ from slotlock.auth.sessions import InvalidSession, SignedInSession, refresh_sess
 from slotlock.auth.tokens import BadTokenError
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.audit.audit_log import AuditFilter
-from slotlock.domain.shared.tables.file_problems import InvalidFile
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import Member, TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
@@ -32,7 +31,6 @@ from slotlock.domain.user_files.plan import (
     NewUser,
     SelfRegisteredAccount,
 )
-from slotlock.domain.user_files.problems import ImportProblem
 from slotlock.domain.user_files.user_file import MAX_IMPORTED_USERS
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserFilter
 from slotlock.infrastructure.mongo.client import Document, open_database
@@ -289,19 +287,6 @@ async def test_one_stranger_among_honest_pupils_is_locked_out_alone(
     assert [user.has_password for user in users.values()] == [True, False, True]
     with pytest.raises(BadTokenError):
         await authenticate(auth, f"Bearer {sessions['pupil1'].access_token}")
-
-
-async def test_a_file_of_an_organizer_vouches_but_does_not_claim(auth: Auth, domain: str) -> None:
-    await squat(auth, f"ada@{domain}")
-    body = user_csv(domain, {"ada": "Ada"}, "5a")
-    organizer = Caller((await insert_user(auth)).id, Role.ORGANIZER, "session", auth.now())
-    refused = await import_users(auth, body, dry_run=True, choices=CLAIM_ALL, caller=organizer)
-    assert isinstance(refused, InvalidFile)
-    assert [each.code for each in refused.problems] == [ImportProblem.CLAIM_BY_ADMIN]
-    vouched = await import_users(
-        auth, body, dry_run=False, choices=Choices(others=Choice.VOUCH), caller=organizer
-    )
-    assert vouched == ImportResult(0, 0, 0, dry_run=False, vouched_for=1)
 
 
 async def test_a_claim_by_a_file_without_names_leaves_the_name_out_of_mails(

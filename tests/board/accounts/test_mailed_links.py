@@ -13,7 +13,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.devserver.mail_catcher import catching_mail
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
-from tests.support.board.pages import PASSWORD, Board, shown
+from tests.support.board.pages import CREATE_USER, PASSWORD, Board, shown
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.notifications.mail_scene import MailTrap
 from tests.support.polling import eventually, poll_until
@@ -33,8 +33,6 @@ REQUEST = """mutation($email: EmailAddress!) { requestPasswordReset(email: $emai
 SEND = """mutation($input: SendAnnouncementInput!) { sendAnnouncement(input: $input) {
   ... on AnnouncementSent { recipientCount } ... on Refusal { code } } }"""
 FAILED = """query($id: ID!) { outbox(filter: {slotId: $id, state: FAILED}) { totalCount } }"""
-CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
-  ... on UserCreated { invitationToken } } }"""
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +215,7 @@ async def test_an_organizer_mails_invitations(board: Board, trap: MailTrap) -> N
     (ada, ben), group = (new_email(), new_email()), new_email()
     for name, email in (("Ada", ada), ("Ben", ben)):
         given = {"name": name, "email": email, "groups": [group], "sendMail": name == "Ben"}
-        created = await board.organizer.execute(CREATE, input=given)
+        created = await board.organizer.execute(CREATE_USER, input=given)
     link = await link_to(trap, ben, "Your account at slotlock")
     assert link.endswith(created["invitationToken"])
     response = await board.http.post(
@@ -239,7 +237,7 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
     (ada, ben), group = (new_email(), new_email()), new_email()
     for name, email in (("Ada", ada), ("Ben", ben)):
         given = {"name": name, "email": email, "groups": [group]}
-        await board.organizer.execute(CREATE, input=given)
+        await board.organizer.execute(CREATE_USER, input=given)
     trap.respond_to_recipient = lambda address: "550 unknown" if address == ben else None
     page = await board.open(await board.context(await board.admin()), "#/organizer")
     for name in ("People", "Invitations"):

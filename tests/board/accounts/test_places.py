@@ -5,7 +5,7 @@ from playwright.async_api import Page, expect
 
 from tests.support.board.pages import VOUCH, Board, Course, Student, shown
 from tests.support.clients.campaigns import CONFIGURE, SET_WISHES, create_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 from tests.support.scenarios.families import set_guardians
 
 NO_SHOW = "mutation($id: ID!) { markNoShow(bookingId: $id) { __typename } }"
@@ -137,10 +137,7 @@ async def test_an_erasure_names_free_places_and_children_left_alone_and_is_confi
 
 async def test_the_history_of_a_course_has_words_for_what_changed(board: Board) -> None:
     mia, chess = await board.student("Mia"), await board.course()
-    meetings = [
-        {"startTime": hours_from_now(30 + each), "endTime": hours_from_now(31 + each)}
-        for each in (0, 24)
-    ]
+    meetings = [times_in(30 + each) for each in (0, 24)]
     day = dict.fromkeys(("first", "last"), meetings[0]["startTime"][:10])
     choir = await board.organizer.add_slot(
         campaignId=chess.campaign_id,
@@ -150,7 +147,7 @@ async def test_the_history_of_a_course_has_words_for_what_changed(board: Board) 
         endTime=None,
         timetable={**day, "extra": meetings},
     )
-    later = [meetings[0], {"startTime": hours_from_now(60), "endTime": hours_from_now(61)}]
+    later = [meetings[0], times_in(60)]
     await board.organizer.update_slot(choir, timetable={**day, "extra": later}, kind="COURSE")
     booking = (await mia.book_slot(chess.slot_id))["booking"]["id"]
     await board.organizer.move(booking, choir)
@@ -197,12 +194,12 @@ async def test_the_monitor_says_what_is_full_and_what_was_published_in_one_line(
 
 async def test_the_page_of_a_user_shows_wishes_and_absences(board: Board) -> None:
     mia, organizer = await board.student("Mia"), board.organizer
-    past = {"startTime": hours_from_now(-3), "endTime": hours_from_now(-2), "allowPast": True}
+    past = {**times_in(-3), "allowPast": True}
     over = await organizer.add_slot(title="First aid", **past)
     missed = await organizer.book_slot(over, userId=await mia.fetch_user_id())
     await organizer.execute(NO_SHOW, id=missed["booking"]["id"])
     week = await create_campaign(organizer, name="Project week", opensAt=hours_from_now(-1))
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31), "campaignId": week}
+    times = {**times_in(30), "campaignId": week}
     kites, boats = [await organizer.add_slot(title=each, **times) for each in ("Kites", "Boats")]
     draw = {"campaignId": week, "wishesUntil": hours_from_now(1)}
     await organizer.execute(CONFIGURE, input=draw)

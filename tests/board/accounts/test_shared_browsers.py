@@ -16,7 +16,7 @@ from tests.support.board.pages import (
     shown,
     sign_in,
 )
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -251,7 +251,7 @@ async def go_on_as_colleague(board: Board, page: Page, colleague: Student) -> No
 
 async def test_marking_all_as_absent_does_not_go_on_as_the_next_organizer(board: Board) -> None:
     first, second = [await board.colleague(name) for name in ("Ms Keller", "Mr Lang")]
-    course = await board.course(startTime=hours_from_now(1), endTime=hours_from_now(2))
+    course = await board.course(**times_in(1))
     for name in ("Mia", "Noa"):
         await (await board.student(name)).book_slot(course.slot_id)
     await board.organizer.update_slot(course.slot_id, startTime=hours_from_now(-1))

@@ -15,7 +15,7 @@ from slotlock.auth.sign_on.sign_in import challenge_of
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, free_port
-from tests.support.board.pages import PASSWORD, Board, asks_for, shown
+from tests.support.board.pages import PASSWORD, Board, asks_for, before_each, shown
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.sign_on.mock_provider import MockProvider, mock_provider
 
@@ -190,13 +190,7 @@ async def test_an_admin_sees_and_unlinks_the_sign_in_of_a_user(board: Board, sub
     admin = await board.admin()
     (user,) = (await admin.execute(FIND_USERS, text=subject))["nodes"]
     context, is_due = await board.context(admin), asyncio.Event()
-
-    async def hold_places(route: Route) -> None:
-        if asks_for(route.request, "userBookings"):
-            await is_due.wait()
-        await route.fallback()
-
-    await context.route("**/graphql", hold_places)
+    await before_each(context, "userBookings", is_due.wait)
     view = "people"
     page = await board.open(context, f"#/{view}/{user['id']}")
     await shown(page, f"{subject}@slotlock.test").wait_for()

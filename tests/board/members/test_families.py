@@ -1,6 +1,5 @@
 """A parent books for the children with the board, at the width of a phone."""
 
-import asyncio
 import re
 import secrets
 from collections.abc import Mapping
@@ -10,12 +9,17 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
 from tests.board.test_accessibility import violations
-from tests.support.board.pages import GUARDED, Board, Course, Student, asks_for, change_script
+from tests.support.board.pages import (
+    Board,
+    Course,
+    Student,
+    before_each,
+)
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.scenarios.families import create_child, set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -59,6 +63,19 @@ class Family:
         slot = {"title": "Chess", "capacity": 12, "location": "Room 1", **fields}
         slot_id = await self.board.organizer.add_slot(campaignId=campaign_id, **slot)
         return Course(campaign_id, slot_id)
+
+    async def another(
+        self, course: Course, title: str, hour: int = 24, capacity: int = 12, **fields: int
+    ) -> str:
+        """Add a course to the campaign of this one, by default at the same time."""
+        slot = {"campaignId": course.campaign_id, "capacity": capacity, **times_in(hour), **fields}
+        return await self.board.organizer.add_slot(title=title, **slot)
+
+    async def book(self, slot_id: str, *names: str) -> None:
+        """Let Eva book a place for each of these."""
+        claims = [{"slotId": slot_id, "userId": self.ids[name]} for name in names]
+        booked = await self.eva.book_all(*claims)
+        assert booked["__typename"] == "AllBooked", booked
 
     async def places(self, slot_id: str) -> dict[str, str]:
         """Return what the roster says of each of the family: status, and as what it was made."""
@@ -168,15 +185,9 @@ async def test_a_place_that_is_taken_in_the_last_moment_leaves_nobody_booked_and
     family: Family,
 ) -> None:
     course, jonas = await family.course(capacity=2), await family.board.student("Jonas")
-    jonas_id = await jonas.fetch_user_id()
     page = await family.open(course.address)
-
-    async def be_later(route: Route) -> None:
-        if asks_for(route.request, "bookSlots"):
-            await family.board.organizer.book_slot(course.slot_id, userId=jonas_id)
-        await route.fallback()
-
-    await page.route("**/graphql", be_later)
+    organizer, for_jonas = family.board.organizer, {"userId": await jonas.fetch_user_id()}
+    await before_each(page, "bookSlots", lambda: organizer.book_slot(course.slot_id, **for_jonas))
     await page.get_by_role("button", name="Book for …: Chess").click()
     await page.get_by_role("button", name=BOTH).click()
     said = "Nothing was booked. 1 place is free, you chose 2."
@@ -188,9 +199,7 @@ async def test_the_only_child_who_can_be_booked_is_booked_at_once_and_has_a_code
     family: Family,
 ) -> None:
     course = await family.course()
-    other = await family.board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
-    claim = {"slotId": other, "userId": family.ids["Ben"]}
-    await family.eva.book_all(claim)
+    await family.book(await family.another(course, "Go", capacity=1), "Ben")
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for Mia: Chess").click()
     row = course.row(page, "yours")
@@ -203,8 +212,7 @@ async def test_the_only_child_who_can_be_booked_is_booked_at_once_and_has_a_code
 async def test_a_choice_says_which_child_cannot_be_chosen_and_why(board: Board) -> None:
     family = await create_family(board, "Mia", "Ben", "Lea")
     course = await family.course()
-    other = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
-    await family.eva.book_all({"slotId": other, "userId": family.ids["Lea"]})
+    await family.book(await family.another(course, "Go", capacity=1), "Lea")
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for …: Chess").click()
     lea = course.row(page).get_by_label("Lea: has another course at this time.")
@@ -218,8 +226,7 @@ async def test_a_parent_who_could_come_too_sees_why_the_child_cannot(board: Boar
     name = "Maximiliane Charlotte Freifrau von und zu Münz"
     family = await create_family(board, name)
     course = await board.course()
-    other = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
-    await family.eva.book_all({"slotId": other, "userId": family.ids[name]})
+    await family.book(await family.another(course, "Go", capacity=1), name)
     page = await family.open(course.address)
     why = f"{name}: has another course at this time."
     await course.row(page).get_by_text(why).wait_for()
@@ -234,10 +241,7 @@ async def test_a_parent_who_could_come_too_sees_why_the_child_cannot(board: Boar
 
 async def test_who_is_unticked_in_a_row_is_still_ticked_in_others(family: Family) -> None:
     course = await family.course()
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
-    await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title="Go", capacity=12, **times
-    )
+    await family.another(course, "Go", 30)
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for …: Chess").click()
     await page.get_by_label("Ben").uncheck()
@@ -280,12 +284,8 @@ async def test_both_wait_and_one_leaves_and_the_other_gives_the_place_back(famil
 
 async def test_the_week_has_all_places_with_names_and_those_of_one_child(family: Family) -> None:
     course = await family.course()
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
-    other = await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title="Go", **times
-    )
-    for slot_id, child in ((course.slot_id, "Mia"), (other, "Ben")):
-        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    await family.book(course.slot_id, "Mia")
+    await family.book(await family.another(course, "Go", 30, capacity=1), "Ben")
     page = await family.open(f"#/slot/{course.slot_id}")
     await page.get_by_role("heading", name="Mia: booked").wait_for()
     await page.goto("/board#/week")
@@ -308,12 +308,8 @@ async def test_the_week_of_a_former_guardian_has_nothing_of_the_child_and_all_of
     family: Family,
 ) -> None:
     course = await family.course()
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
-    other = await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title="Go", **times
-    )
-    for slot_id, child in ((course.slot_id, "Mia"), (other, "Ben")):
-        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    await family.book(course.slot_id, "Mia")
+    await family.book(await family.another(course, "Go", 30, capacity=1), "Ben")
     page = await family.open("#/week")
     await page.get_by_role("heading", name="Next: Mia: Chess").wait_for()
     await set_guardians(family.board.organizer, family.ids["Mia"], [])
@@ -322,32 +318,6 @@ async def test_the_week_of_a_former_guardian_has_nothing_of_the_child_and_all_of
     await expect(page.get_by_text("Mia")).to_have_count(0)
     # What the page shows without a network has no code of the child either.
     assert "Mia" not in str(await page.evaluate("JSON.stringify(localStorage)"))
-
-
-@pytest.mark.parametrize("is_stored", GUARDED)
-async def test_a_reload_in_the_middle_books_both_once(family: Family, is_stored: bool) -> None:
-    course = await family.course()
-    context = await family.board.context(family.eva, **PHONE)
-    if not is_stored:
-        await change_script(context, ("    remember(at, request);\n", ""))
-    page, held = await family.board.open(context, course.address), asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        if not held.is_set() and asks_for(route.request, "bookSlots"):
-            held.set()  # the server never gets it
-        else:
-            await route.fallback()
-
-    await page.route("**/graphql", hold)
-    await page.get_by_role("button", name="Book for …: Chess").click()
-    await page.get_by_role("button", name=BOTH).click()
-    await held.wait()
-    await page.reload()
-    if is_stored:
-        await expect(course.row(page, "yours")).to_contain_text("Ben: booked")
-    else:
-        await page.get_by_role("button", name="Book for …: Chess").wait_for()
-    assert len(await family.places(course.slot_id)) == (2 if is_stored else 0)
 
 
 async def test_a_member_without_children_loads_and_reads_nothing_of_families(board: Board) -> None:

@@ -9,7 +9,6 @@ from tests.board.members.test_families import PHONE, Family, create_family, fits
 from tests.board.test_accessibility import violations
 from tests.board.test_member_views import IS_STORED
 from tests.support.board.pages import Board, Course, serve_sources, shown
-from tests.support.clients.client import hours_from_now
 from tests.support.polling import eventually
 from tests.support.scenarios.families import set_guardians
 
@@ -34,16 +33,10 @@ STORE_WEEK = """async (week) => {
 
 async def booked_courses(family: Family) -> tuple[Course, str]:
     """Book Chess for both children, and Go for Ben and Eva; return Chess and the id of Go."""
-    board = family.board
-    course = await board.course()
-    times = {"startTime": hours_from_now(30), "endTime": hours_from_now(31)}
-    go = await board.organizer.add_slot(
-        campaignId=course.campaign_id, title="Go", capacity=9, **times
-    )
-    for slot_id, names in ((course.slot_id, ("Mia", "Ben")), (go, ("Ben", "Eva"))):
-        claims = [{"slotId": slot_id, "userId": family.ids[name]} for name in names]
-        booked = await family.eva.book_all(*claims)
-        assert booked["__typename"] == "AllBooked", booked
+    course = await family.board.course()
+    go = await family.another(course, "Go", 30)
+    await family.book(course.slot_id, "Mia", "Ben")
+    await family.book(go, "Ben", "Eva")
     return course, go
 
 

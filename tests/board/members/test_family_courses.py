@@ -4,10 +4,10 @@ import pytest
 from bson import ObjectId
 from playwright.async_api import expect
 
-from tests.board.members.test_families import Family, create_family, fits_the_phone
-from tests.support.board.pages import Board, Course
+from tests.board.members.test_families import create_family, fits_the_phone
+from tests.support.board.pages import Board
 from tests.support.clients.campaigns import set_groups, update_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.clients.series import create_series
 from tests.support.scenarios.families import set_guardians
 from tests.support.scenarios.led_course import CREATE_LED
@@ -21,25 +21,14 @@ LONG = "Maximiliane-Charlotte Freifrau von und zu Münz-Württemberg"
 RIGHTS = "all => all.map((each) => each.getBoundingClientRect().right)"
 
 
-async def another(
-    family: Family, course: Course, title: str, hour: int, capacity: int = 12, **fields: int
-) -> str:
-    """Add a course to the campaign of this one."""
-    times = {"startTime": hours_from_now(hour), "endTime": hours_from_now(hour + 1)}
-    return await family.board.organizer.add_slot(
-        campaignId=course.campaign_id, title=title, capacity=capacity, **times, **fields
-    )
-
-
 async def test_a_series_is_booked_for_one_child_and_then_where_it_is_free_for_the_other(
     board: Board,
 ) -> None:
     family, other = await create_family(board, "Mia", "Ben"), await board.student("Jonas")
     course = await family.course()
-    times = {"startTime": hours_from_now(48), "endTime": hours_from_now(49)}
     created = await create_series(
         board.organizer, "FREQ=DAILY;COUNT=3", capacity=2, timeZone="UTC",
-        campaignId=course.campaign_id, **times,
+        campaignId=course.campaign_id, **times_in(48),
     )  # fmt: skip
     ids = [each["id"] for each in created["slots"]]
     page = await family.open(f"#/slot/{ids[0]}")
@@ -66,8 +55,8 @@ async def test_the_one_course_of_a_child_is_swapped_in_the_list(board: Board) ->
     family = await create_family(board, "Mia")
     course = await family.course()
     await update_campaign(board.organizer, course.campaign_id, maxBookings=1)
-    go = await another(family, course, "Go", 30)
-    await family.eva.book_all({"slotId": go, "userId": family.ids["Mia"]})
+    go = await family.another(course, "Go", 30)
+    await family.book(go, "Mia")
     page = await family.open(course.address)
     row = course.row(page)
     await row.get_by_text("Mia: has as many places as allowed.").wait_for()
@@ -83,9 +72,9 @@ async def test_the_one_course_of_a_child_is_swapped_in_the_list(board: Board) ->
 async def test_a_child_swaps_for_the_course_that_its_sibling_has(board: Board) -> None:
     family = await create_family(board, "Mia", "Ben")
     course = await family.course()
-    go = await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
-    for slot_id, child in ((go, "Mia"), (course.slot_id, "Ben")):
-        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    go = await family.another(course, "Go", capacity=1)
+    await family.book(go, "Mia")
+    await family.book(course.slot_id, "Ben")
     page = await family.open(f"#/slot/{course.slot_id}")
     mia = page.get_by_role("region", name="Mia")
     await mia.get_by_text("Mia: has another course at this time.").wait_for()
@@ -100,13 +89,12 @@ async def test_a_child_swaps_for_the_course_that_its_sibling_has(board: Board) -
 async def test_a_place_of_a_child_is_swapped_from_the_week_and_its_page(board: Board) -> None:
     family = await create_family(board, "Mia", "Ben")
     course = await family.course()
-    go = await another(family, course, "Go", 30)
-    full, other = await another(family, course, "Yoga", 33), await board.student("Jonas")
+    go = await family.another(course, "Go", 30)
+    full, other = await family.another(course, "Yoga", 33), await board.student("Jonas")
     await board.organizer.update_slot(full, capacity=1)
     filled = await board.organizer.book_slot(full, userId=await other.fetch_user_id())
     assert filled["__typename"] == "Booked", filled
-    for child in ("Mia", "Ben"):
-        await family.eva.book_all({"slotId": course.slot_id, "userId": family.ids[child]})
+    await family.book(course.slot_id, "Mia", "Ben")
     page = await family.open("#/week")
     await page.get_by_role("radio", name="Ben").check()
     await page.get_by_role("link", name="Swap: Ben: Chess").click()
@@ -132,7 +120,7 @@ async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
 ) -> None:
     family = await create_family(board, "Mia", "Ben")
     course = await family.course()
-    ids = [course.slot_id, await another(family, course, "Go", 30)]
+    ids = [course.slot_id, await family.another(course, "Go", 30)]
     page = await family.open(course.address)
     await page.get_by_role("button", name="Choose several").click()
     for title in ("Chess", "Go"):
@@ -160,7 +148,7 @@ async def test_several_courses_cannot_be_booked_for_more_children_than_one_of_th
 ) -> None:
     family = await create_family(board, "Mia", "Ben")
     course = await family.course()
-    go = await another(family, course, "Go", 30, capacity=1)
+    go = await family.another(course, "Go", 30, capacity=1)
     page = await family.open(course.address)
     await page.get_by_role("button", name="Choose several").click()
     for title in ("Chess", "Go"):
@@ -188,8 +176,8 @@ async def test_many_children_with_long_and_short_names_fit_the_pages_before_team
     await set_guardians(organizer, ids["Lea"], [ids["Eva"]])
     await eva.create_team_with(lea, await board.student("Tom"))  # a child is a teammate, too
     course = await family.course()
-    await another(family, course, "Go", 27)
-    yoga = await another(family, course, "Yoga", 30, capacity=1, waitlistCapacity=5)
+    await family.another(course, "Go", 27)
+    yoga = await family.another(course, "Yoga", 30, capacity=1, waitlistCapacity=5)
     await eva.book_all({"slotId": yoga, "userId": ids["Lea"]})
     names = ["Ben", "Lea", LONG, "O"]
     await eva.book_all(*({"slotId": course.slot_id, "userId": ids[name]} for name in names))
@@ -219,7 +207,7 @@ async def test_an_open_week_shows_at_once_that_a_course_of_a_child_moved_and_is_
 ) -> None:
     family = await create_family(board, "Mia")
     course = await family.course()
-    await another(family, course, "Go", 30)
+    await family.another(course, "Go", 30)
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for Mia: Chess").click()
     await expect(course.row(page, "yours")).to_contain_text("Mia: booked")
@@ -260,9 +248,9 @@ async def test_a_canceled_course_stays_in_the_list_of_those_who_waited_for_it(bo
 async def test_a_canceled_course_stays_in_the_list_with_the_child_who_had_it(board: Board) -> None:
     family = await create_family(board, "Mia", "Ben")
     course = await family.course()
-    go = await another(family, course, "Go", 30)
-    await family.eva.book_all({"slotId": go, "userId": family.ids["Mia"]})
-    for slot_id in (go, await another(family, course, "Yoga", 33)):
+    go = await family.another(course, "Go", 30)
+    await family.book(go, "Mia")
+    for slot_id in (go, await family.another(course, "Yoga", 33)):
         await board.organizer.execute(CANCEL, id=slot_id)
     page = await family.open(course.address)
     row = page.locator("li.slot").filter(has=page.get_by_role("heading", name="Go"))

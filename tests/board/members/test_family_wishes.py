@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Page, Route, expect
+from playwright.async_api import Locator, Page, expect
 
 from tests.board.members.test_families import PHONE, Family, create_family, fits_the_phone
 from tests.board.test_wishes import CONFIGURE, close, publish
-from tests.support.board.pages import GUARDED, Board, Course, asks_for, change_script
+from tests.support.board.pages import GUARDED, Board, Course, before_each, change_script
 from tests.support.clients.campaigns import SET_WISHES, update_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 from tests.support.scenarios.families import set_guardians
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,14 +24,8 @@ TOGETHER = "Together: both or none"
 
 async def drawn(family: Family, hours: float = 49, **slot: Any) -> Course:
     """Open a draw with Chess, and Judo at another time, of which each user gets one."""
-    later = {"startTime": hours_from_now(80), "endTime": hours_from_now(81)}
-    course = await family.course(**later, **slot)
-    await family.board.organizer.add_slot(
-        campaignId=course.campaign_id,
-        title="Judo",
-        startTime=hours_from_now(90),
-        endTime=hours_from_now(91),
-    )
+    course = await family.course(**times_in(80), **slot)
+    await family.another(course, "Judo", 90, capacity=1)
     until = {"campaignId": course.campaign_id, "wishesUntil": hours_from_now(hours)}
     await family.board.organizer.execute(CONFIGURE, input=until)
     return course
@@ -147,13 +141,11 @@ async def test_a_list_that_is_still_being_saved_is_the_one_that_the_next_view_sh
     page = await board.open(context, f"#/wishes/{course.campaign_id}")
     held, released = asyncio.Event(), asyncio.Event()
 
-    async def hold(route: Route) -> None:
-        if asks_for(route.request, "setWishes"):
-            held.set()
-            await released.wait()
-        await route.fallback()
+    async def hold() -> None:
+        held.set()
+        await released.wait()
 
-    await page.route("**/graphql", hold)
+    await before_each(page, "setWishes", hold)
     await page.get_by_role("button", name="Add: Judo").click()
     await choice(page, TOGETHER).click()
     await held.wait()

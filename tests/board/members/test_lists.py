@@ -10,7 +10,7 @@ from playwright.async_api import Page, Route, WebSocketRoute, expect
 
 from tests.support.board.pages import Board, Course, shown
 from tests.support.clients.campaigns import UPDATE_CAMPAIGN, set_groups
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, times_in
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -93,8 +93,7 @@ async def test_the_first_page_says_when_a_campaign_opens(board: Board) -> None:
     await expect(first).to_contain_text(f"{day.strftime('%B')} {day.day}")
     assert await other.row(page).count() == 2
     # Without a zone of the site, its first page has that of the first course that is not over.
-    times: dict[str, Any] = {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
-    first_course = await board.course(timeZone="America/Bogota", **times)
+    first_course = await board.course(timeZone="America/Bogota", **times_in(1))
     await board.organizer.update_slot(first_course.slot_id, startTime=hours_from_now(-20))
     await page.goto(f"{board.app.url}/board#/")
     await shown(page, "your device is 10 hours and 45 minutes ahead").wait_for()

@@ -8,17 +8,12 @@ import pytest
 from bson import ObjectId
 from playwright.async_api import BrowserContext, Page, expect
 
-from tests.support.board.pages import Board, Course, Student, change_script, shown
+from tests.support.board.pages import NOTE_SAYINGS, Board, Course, Student, change_script, shown
 from tests.support.clients.booking_client import BookingClient
 from tests.support.scenarios.led_course import CREATE_LED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-NOTE_SAYINGS = """globalThis.sayings = [];
-new MutationObserver(() => {
-  const said = document.getElementById("status")?.textContent;
-  if (said && said !== sayings.at(-1)) sayings.push(said);
-}).observe(document, { childList: true, subtree: true });"""
 # Pages without a window are visible always.
 HIDE = "Object.defineProperty(document, 'hidden', { get: () => !globalThis.isSeen });"
 SEE = "globalThis.isSeen = {}; document.dispatchEvent(new Event('visibilitychange'))"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.support.board.pages import Board, Course, Student, asks_for
-from tests.support.clients.client import hours_from_now
+from tests.support.board.pages import Board, Course, Student, asks_for, before_each, lose_first
+from tests.support.clients.client import times_in
 from tests.support.clients.series import create_series
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,10 +39,9 @@ async def three_courses(board: Board, **last: Any) -> Courses:
     first = await board.course()
     ids = [first.slot_id]
     for number, title in enumerate(TITLES[1:], 1):
-        times = {"startTime": hours_from_now(24 + number), "endTime": hours_from_now(25 + number)}
         fields = last if number == 2 else {}
-        more = {"title": title, "capacity": 12, "campaignId": first.campaign_id, **times, **fields}
-        ids.append(await board.organizer.add_slot(**more))
+        more = {"capacity": 12, "campaignId": first.campaign_id, **times_in(24 + number), **fields}
+        ids.append(await board.organizer.add_slot(title=title, **more))
     return Courses(board, first, ids)
 
 
@@ -60,9 +59,7 @@ async def choose_all(board: Board, student: Student, courses: Courses) -> Page:
 async def test_one_tap_books_three_courses(board: Board) -> None:
     student, courses = await board.student(), await three_courses(board)
     page = await choose_all(board, student, courses)
-    judo = await board.course(
-        title="Judo", startTime=hours_from_now(99), endTime=hours_from_now(100)
-    )
+    judo = await board.course(title="Judo", **times_in(99))
     await board.organizer.book_slot(judo.slot_id, userId=await student.fetch_user_id())
     await page.get_by_text("Booked for you: Judo").first.wait_for()  # and covers no button
     await page.get_by_role("button", name="Book all, or none").click()
@@ -75,13 +72,7 @@ async def test_if_one_course_is_full_none_is_booked_and_it_is_named(board: Board
     student, other = await board.student(), await board.student("Jonas")
     courses = await three_courses(board, capacity=1)
     page = await choose_all(board, student, courses)
-
-    async def be_later(route: Route) -> None:
-        if asks_for(route.request, "bookSlots"):
-            await other.book_slot(courses.ids[2])
-        await route.fallback()
-
-    await page.route("**/graphql", be_later)
+    await before_each(page, "bookSlots", lambda: other.book_slot(courses.ids[2]))
     await page.get_by_role("button", name="Book all, or none").click()
     said = "Nothing was booked. Yoga: no place left."
     await page.locator("main").get_by_text(said).wait_for()
@@ -129,17 +120,9 @@ async def test_after_a_reload_in_the_middle_the_page_still_says_why_none_is_book
     student, other = await board.student(), await board.student("Jonas")
     courses = await three_courses(board, capacity=1)
     page = await choose_all(board, student, courses)
-    held = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        if not held.is_set() and asks_for(route.request, "bookSlots"):
-            held.set()  # the server never gets it
-        else:
-            await route.fallback()
-
-    await page.route("**/graphql", hold)
+    lost = await lose_first(page, "bookSlots")
     await page.get_by_role("button", name="Book all, or none").click()
-    await held.wait()
+    await lost.wait()
     await other.book_slot(courses.ids[2])
     await page.reload()
     said = "Nothing was booked. Yoga: no place left."
@@ -178,9 +161,8 @@ async def test_friends_get_several_courses_or_none(board: Board) -> None:
 @pytest.mark.parametrize("is_full", [False, True], ids=["free", "one_full"])
 async def test_a_series_is_booked_whole_or_where_it_is_free(board: Board, is_full: bool) -> None:
     student, other = await board.student(), await board.student("Jonas")
-    times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25)}
     created = await create_series(
-        board.organizer, "FREQ=DAILY;COUNT=3", capacity=1, timeZone="UTC", **times
+        board.organizer, "FREQ=DAILY;COUNT=3", capacity=1, timeZone="UTC", **times_in(24)
     )
     ids = [each["id"] for each in created["slots"]]
     if is_full:

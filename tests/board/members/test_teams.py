@@ -1,7 +1,5 @@
 """Two friends book together with the board, at the width of a phone: both places, or none."""
 
-import asyncio
-import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +7,24 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, Request, Route, expect
+from playwright.async_api import Page, expect
 
-from tests.support.board.pages import PASSWORD, Board, Course, Student, asks_for, change_script
+from tests.support.board.pages import (
+    CREATE_USER,
+    PASSWORD,
+    Board,
+    Course,
+    Student,
+    change_script,
+    lose_first,
+    sent_keys,
+)
 from tests.support.clients.teams import CREATE_TEAM, INVITE_TO_TEAM
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 BOTH = "Book for both, or for none: Chess"
-CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
-  ... on UserCreated { invitationToken }
-} }"""
 SET_PASSWORD = """mutation($token: String!, $password: String!) {
   setPassword(token: $token, password: $password) { ... on Session { accessToken refreshToken } }
 }"""
@@ -54,19 +58,6 @@ async def open_course(board: Board, student: Student, course: Course) -> Page:
     page = await board.open(context, f"#/slot/{course.slot_id}")
     await page.locator(".live:not(.stale)").wait_for()
     return page
-
-
-def sent_for_several(page: Page) -> list[str]:
-    """Return a list to which the idempotency key of each request for several is added."""
-    keys: list[str] = []
-
-    def note(request: Request) -> None:
-        if asks_for(request, "bookSlots"):
-            variables = json.loads(request.post_data or "")["variables"]
-            keys.append(variables["input"]["idempotencyKey"])
-
-    page.on("request", note)
-    return keys
 
 
 async def test_one_tap_books_for_both_friends(board: Board, friends: Friends) -> None:
@@ -135,17 +126,9 @@ async def test_a_reload_in_the_middle_asks_again_for_both_with_the_same_key(
     if not is_stored:
         await change_script(context, ("    remember(at, request);\n", ""))
     page = await board.open(context, f"#/slot/{course.slot_id}")
-    keys, held = sent_for_several(page), asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        if not held.is_set() and asks_for(route.request, "bookSlots"):
-            held.set()  # the server never gets it
-        else:
-            await route.fallback()
-
-    await page.route("**/graphql", hold)
+    keys, lost = sent_keys(page, "bookSlots"), await lose_first(page, "bookSlots")
     await page.get_by_role("button", name=BOTH).click()
-    await held.wait()
+    await lost.wait()
     await page.reload()
     if is_stored:
         await page.get_by_role("heading", name="Yours", exact=True).wait_for()
@@ -229,7 +212,9 @@ async def test_a_pupil_with_a_user_name_is_invited_and_joins_on_the_first_page(
 ) -> None:
     ada = await board.student("Ada")
     name = f"ben-{secrets.token_hex(6)}"
-    created = await (await board.admin()).execute(CREATE, input={"name": "Ben", "username": name})
+    created = await (await board.admin()).execute(
+        CREATE_USER, input={"name": "Ben", "username": name}
+    )
     ben = Student(board.http, board.app.url)
     token = created["invitationToken"]
     session = await ben.execute(SET_PASSWORD, token=token, password=PASSWORD)

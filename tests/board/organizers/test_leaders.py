@@ -15,7 +15,7 @@ from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.board.pages import Board, shown
 from tests.support.board.sources import LANGUAGES
 from tests.support.clients.campaigns import set_groups
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.scenarios.led_course import CREATE_LED, SET_LEADER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -70,13 +70,11 @@ async def test_a_secretary_gives_a_teacher_a_list_and_ends_that_later(board: Boa
 async def test_a_teacher_books_who_forgot_of_the_classes_that_the_secretary_allows(
     board: Board,
 ) -> None:
-    ada, mia, bo, tom = [await board.student(name) for name in ("Ada Graf", "Mia", "Bo", "Tom")]
-    await board.vouch_for(ada)
+    ada = await board.teacher("Ada Graf", "Ms Graf")
+    mia, bo, tom = [await board.student(name) for name in ("Mia", "Bo", "Tom")]
     for pupil, group in ((mia, "5a"), (tom, "5b"), (bo, "6a")):
         await board.vouch_for(pupil)
         await set_groups(board.organizer, pupil, group)
-    leader = await ada.fetch_user_id()
-    await board.organizer.execute(CREATE_LED, name="Ms Graf", leader=leader)
     course = await board.course(title="Robots", resource="Ms Graf")
     await tom.book_slot(await board.organizer.add_slot(campaignId=course.campaign_id))
     page = await board.open(await board.context(ada, viewport=WINDOW), "#/led")
@@ -118,10 +116,7 @@ async def test_a_teacher_books_who_forgot_of_the_classes_that_the_secretary_allo
 
 
 async def test_each_tab_of_a_leader_is_one_line_in_each_language(board: Board) -> None:
-    ada = await board.student("Ada Lind")
-    await board.vouch_for(ada)
-    leader = await ada.fetch_user_id()
-    await board.organizer.execute(CREATE_LED, name="Ms Lind", leader=leader)
+    ada = await board.teacher("Ada Lind", "Ms Lind")
     page = await board.open(await board.context(ada, viewport=WINDOW), "#/led")
     for language in LANGUAGES:
         await page.evaluate("each => localStorage.setItem('slotlock.language', each)", language)
@@ -140,7 +135,7 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     resource = await board.organizer.execute(CREATE_LED, name="Ms Berg", leader=leader)
 
     async def add(title: str, hours: int, **fields: Any) -> str:
-        fields |= {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
+        fields |= times_in(hours)
         course = await board.course(title=title, resource="Ms Berg", allowPast=True, **fields)
         return course.slot_id
 

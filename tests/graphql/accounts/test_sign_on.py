@@ -8,12 +8,12 @@ import pytest
 
 from slotlock.auth.sign_on.sign_in import challenge_of
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.user import Role
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.sign_on.mock_provider import MockProvider, mock_provider
-from tests.support.stores.users import auth_for_database, new_email, sign_in_new_user
+from tests.support.stores.users import new_email
 
 PROVIDER = """[[provider]]
 id = "school"
@@ -194,11 +194,8 @@ async def test_only_the_user_sees_the_sign_ins(
 
 
 async def test_an_admin_sees_and_unlinks_the_sign_ins_of_a_user(
-    browser: Browser, provider: MockProvider, subject: str, app: AppProcess
+    browser: Browser, provider: MockProvider, subject: str, admin: BookingClient
 ) -> None:
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        token = await sign_in_new_user(auth, Role.ADMIN)
-    admin = GraphQLTestClient(browser.http, app.url, token)
     user = (await browser.come_back(provider, subject))["user"]
     (identity,) = (await admin.execute(IDENTITIES, id=user["id"]))["identities"]
     assert identity["email"] == user["email"]

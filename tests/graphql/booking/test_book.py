@@ -3,12 +3,7 @@
 import pytest
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.client import (
-    CANCEL_BOOKING,
-    SLOT_ROSTER,
-    GraphQLTestClient,
-    hours_from_now,
-)
+from tests.support.clients.client import CANCEL_BOOKING, SLOT_ROSTER, GraphQLTestClient, times_in
 from tests.support.clients.fixtures import Three
 from tests.support.stores.users import create_user_tokens
 
@@ -88,14 +83,7 @@ async def test_the_roster_lists_bookings_in_the_order_they_were_made(
 
 async def test_my_bookings_lists_the_callers_live_bookings_by_slot_start(clients: Three) -> None:
     ada, ben, organizer = clients
-    slots = [
-        (
-            await organizer.create_slot(
-                startTime=hours_from_now(h), endTime=hours_from_now(h + 1), capacity=2
-            )
-        )["id"]
-        for h in (30, 10, 20)
-    ]
+    slots = [(await organizer.create_slot(**times_in(h), capacity=2))["id"] for h in (30, 10, 20)]
     bookings = [(await ada.book(slot_id))["booking"]["id"] for slot_id in slots]
     await ben.book(slots[0])
     first = await ada.execute(MINE, first=2)

@@ -13,20 +13,14 @@ from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.fixtures import Four
 from tests.support.clients.teams import LEAVE_TEAM
 
+# Ada and Ben are a team, and Cleo is a stranger.
+MEMBER_COUNT, TEAM_SIZE = 3, 2
 NOWHERE = "slot_" + "0" * 24
 OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
   ... on ClaimsRefused { refusals { refusal {
     code ... on LimitReached { otherBookingId }
   } } }
 } }"""
-
-
-@pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
-    """Return clients for Ada and Ben, who are a team, Cleo, who is a stranger, and an organizer."""
-    (ada, ben, cleo), organizer = create_booking_clients(http, 3, *two_apps)
-    await ada.create_team_with(ben)
-    return ada, ben, cleo, organizer
 
 
 def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:

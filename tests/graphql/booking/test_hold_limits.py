@@ -1,13 +1,11 @@
 """When the next hold of a user may begin, and what is stored for it."""
 
-from contextlib import closing
-
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.client import Json
 from tests.support.clients.fixtures import Two
+from tests.support.stores.empty_database import stored_database
 
 MEMBER_COUNT = 1
 HOLD = """mutation($slot: ID!) { bookSlot(input: {slotId: $slot, hold: true, waitMs: 5000}) {
@@ -17,9 +15,8 @@ HOLD = """mutation($slot: ID!) { bookSlot(input: {slotId: $slot, hold: true, wai
 
 def stored_slot(app: AppProcess, slot_id: str) -> Json:
     """Return the document of a slot."""
-    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as client:
-        slots = client.get_default_database()["slots"]
-        found = slots.find_one({"_id": ObjectId(slot_id[-24:])})
+    slots = stored_database(app.environment["SLOTLOCK_MONGO_URL"])["slots"]
+    found = slots.find_one({"_id": ObjectId(slot_id[-24:])})
     assert found is not None
     return found
 

@@ -1,12 +1,10 @@
 """Holds over HTTP: they really take a place, for a while and not for longer."""
 
 import asyncio
-from contextlib import closing
 
 import httpx
 import pytest
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import (
@@ -17,13 +15,13 @@ from tests.support.clients.booking_client import (
 from tests.support.clients.client import (
     CREATE_SLOT,
     WATCH_AVAILABILITY,
-    Json,
     open_websocket,
     slot_input,
 )
 from tests.support.clients.fixtures import Three
 from tests.support.clients.series import create_series
 from tests.support.polling import wait_until
+from tests.support.stores.empty_database import stored_database
 
 
 async def test_a_hold_occupies_a_place(clients: Three) -> None:
@@ -110,11 +108,10 @@ async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
         assert {outcome["__typename"] for outcome in held} == {"AllBooked"}
     expire_all_holds(mongo_url, slot_ids)
     here = {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}
-    with closing(MongoClient[Json](mongo_url)) as client:
-        database = client.get_default_database()
-        free = {"_id": here, "remaining": 5, "bookings": [], "nextDeadline": {"$exists": False}}
-        wait_until(lambda: database["slots"].count_documents(free) == 200, "all are swept up", 60)
-        assert database["ended_bookings"].count_documents({"slot": here}) == 1000
+    database = stored_database(mongo_url)
+    free = {"_id": here, "remaining": 5, "bookings": [], "nextDeadline": {"$exists": False}}
+    wait_until(lambda: database["slots"].count_documents(free) == 200, "all are swept up", 60)
+    assert database["ended_bookings"].count_documents({"slot": here}) == 1000
 
 
 async def test_confirming_at_the_moment_of_expiry_returns_the_true_state(

@@ -1,7 +1,7 @@
 """Organizers see what any user has booked and waits for, as the user sees it."""
 
 from tests.support.clients.booking_client import BookingClient
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
 from tests.support.clients.fixtures import Three
 
 LIST = "totalCount pageInfo { hasNextPage endCursor } nodes"
@@ -23,10 +23,8 @@ async def read(organizer: BookingClient, user_id: str, **variables: object) -> t
 async def test_an_organizer_reads_the_bookings_of_a_user_page_by_page(clients: Three) -> None:
     ada, _, organizer = clients
     ada_id, organizer_id = await ada.fetch_user_id(), await organizer.fetch_user_id()
-    hidden = await organizer.add_slot(startTime=hours_from_now(30), endTime=hours_from_now(31))
-    late = await organizer.add_slot(
-        startTime=hours_from_now(50), endTime=hours_from_now(51), capacity=3
-    )
+    hidden = await organizer.add_slot(**times_in(30))
+    late = await organizer.add_slot(**times_in(50), capacity=3)
     own = (await organizer.book_slot(late))["booking"]["id"]
     await ada.book_slot(late)
     await organizer.book_slot(hidden, userId=ada_id, hold=True)

@@ -3,18 +3,17 @@
 import asyncio
 import secrets
 from collections import Counter
-from contextlib import closing
 from typing import Any
 
 import httpx
 import pytest
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign, publish_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
+from tests.support.stores.empty_database import stored_database
 
 COPY = """mutation($input: CopyCampaignInput!) { copyCampaign(input: $input) {
   __typename
@@ -81,10 +80,9 @@ async def slots_of(organizer: BookingClient, campaign_id: str, status: str = "PU
 
 def documents(app: AppProcess) -> Counter[str]:
     """Return how many documents each collection has."""
-    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as client:
-        database = client.get_default_database()
-        names = ("campaigns", "slots", "audit_notes", "idempotency_records")
-        return Counter({name: database[name].count_documents({}) for name in names})
+    database = stored_database(app.environment["SLOTLOCK_MONGO_URL"])
+    names = ("campaigns", "slots", "audit_notes", "idempotency_records")
+    return Counter({name: database[name].count_documents({}) for name in names})
 
 
 async def test_a_copy_has_the_slots_of_the_campaign_at_the_same_local_time_and_no_bookings(

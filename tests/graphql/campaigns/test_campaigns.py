@@ -17,7 +17,7 @@ from tests.support.clients.campaigns import (
     create_campaign,
     update_campaign,
 )
-from tests.support.clients.client import hours_from_now, slot_input
+from tests.support.clients.client import hours_from_now, slot_input, times_in
 
 UNKNOWN_CAMPAIGN = "campaign_" + "0" * 24
 LONG_GROUP = "x" * 51
@@ -230,12 +230,7 @@ async def test_an_unknown_campaign_id_is_not_found(organizer: BookingClient, id_
         """mutation($input: CreateSlotInput!) { createSlot(input: $input) {
           __typename ... on CampaignNotFound { code campaignId }
         } }""",
-        input={
-            "title": "A",
-            "startTime": hours_from_now(1),
-            "endTime": hours_from_now(2),
-            "campaignId": id_,
-        },
+        input={"title": "A", **times_in(1), "campaignId": id_},
     )
     assert created == not_found
 

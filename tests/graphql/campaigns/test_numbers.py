@@ -5,7 +5,7 @@ import asyncio
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, slot_input
+from tests.support.clients.client import GraphQLTestClient, Json, slot_input, times_in
 from tests.support.clients.series import MONDAY_TIMES
 
 SAVED = "... on Slot { id number } ... on InvalidInput { fields { field code } }"
@@ -77,8 +77,7 @@ async def test_slots_of_a_series_get_no_number_together_and_a_copy_has_those_of_
         CREATE_SERIES, input={"slot": slot, "rrule": "FREQ=WEEKLY;COUNT=2"}
     )
     assert refused == {"fields": [{"field": "number", "code": "NUMBER_OF_ONE_SLOT"}]}
-    times = {"startTime": hours_from_now(24 * 7), "endTime": hours_from_now(24 * 7 + 1)}
-    assert (await create(organizer, campaign_id, number="7", **times))["number"] == "7"
+    assert (await create(organizer, campaign_id, number="7", **times_in(24 * 7)))["number"] == "7"
     fields = {"campaignId": campaign_id, "name": "Again", "weeks": 52, "dryRun": False}
     copied = (await organizer.execute(COPY, input=fields))["campaign"]["id"]
     found = await organizer.execute(NUMBERS, filter={"campaignId": copied})

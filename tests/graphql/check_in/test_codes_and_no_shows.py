@@ -29,7 +29,7 @@ from tests.support.clients.campaigns import (
     join_waitlist,
     update_campaign,
 )
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
 from tests.support.clients.fixtures import Three
 
 ELIGIBILITY = """query($id: ID!) { slot(id: $id) { myEligibility {
@@ -193,7 +193,7 @@ async def test_codes_of_ended_bookings_and_of_other_slots_are_refused(clients: T
     refused = await check_in(organizer, code=old_code)
     assert (refused["code"], refused["booking"]["movedTo"]) == ("NOT_CONFIRMED", moved["id"])
     new_code = await fetch_code(ben, moved["id"])
-    other_slot_id = await organizer.add_slot(startTime=hours_from_now(1), endTime=hours_from_now(2))
+    other_slot_id = await organizer.add_slot(**times_in(1))
     wrong = await check_in(organizer, code=new_code, slotId=other_slot_id)
     assert (wrong["code"], wrong["slot"]["id"]) == ("WRONG_SLOT", slot_id)
     assert (wrong["booking"]["id"], wrong["booking"]["user"]["name"]) == (moved["id"], "Somebody")

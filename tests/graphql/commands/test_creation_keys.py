@@ -4,18 +4,17 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 
 import httpx
 import pytest
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import campaign_fields
 from tests.support.clients.client import Json
 from tests.support.clients.series import MONDAY_TIMES
+from tests.support.stores.empty_database import stored_database
 from tests.support.stores.users import create_user_tokens
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
@@ -42,11 +41,9 @@ class Creation:
 
     def count(self, app: AppProcess, name: str) -> int:
         """Return how many of this name were created."""
-        with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as client:
-            stored = client.get_default_database()[self.collection]
-            found, rest = divmod(
-                stored.count_documents({self.name_field: name}), self.documents_created
-            )
+        stored = stored_database(app.environment["SLOTLOCK_MONGO_URL"])[self.collection]
+        found = stored.count_documents({self.name_field: name})
+        found, rest = divmod(found, self.documents_created)
         assert not rest
         return found
 

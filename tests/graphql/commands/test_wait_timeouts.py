@@ -5,30 +5,21 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable
 
-import httpx
 import pytest
 from redis import Redis
 
 from tests.support.apps.deployment import lock_key
-from tests.support.apps.processes import Pair
-from tests.support.clients.booking_client import BOOK_WITH_OPTIONS, create_booking_clients
+from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
 from tests.support.clients.client import Json
 from tests.support.clients.fixtures import Three
 from tests.support.polling import eventually
 
+TEAM_SIZE = 2
 # A busy machine is slow; a wait that begins anew would take a whole `PATIENCE_S` more.
 PATIENCE_S = 6.0
 SLACK_S = 3.0
 # A request that repeats a key waits at least this long for the first outcome.
 KEY_WAIT_S = 5.0
-
-
-@pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Return clients for Ada and Ben, who are a team, and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
-    await ada.create_team_with(ben)
-    return ada, ben, organizer
 
 
 @pytest.fixture

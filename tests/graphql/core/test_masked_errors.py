@@ -2,12 +2,11 @@
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
 import pytest
 from bson import ObjectId
-from pymongo import MongoClient
 from pymongo.errors import NetworkTimeout
 
 from slotlock.api.app_state import open_app_state
@@ -18,8 +17,6 @@ from slotlock.graphql.context import UNKNOWN_CLIENT
 from slotlock.graphql.core import errors
 from slotlock.graphql.core.errors import OUTAGE_LOG_INTERVAL_S, OutageLog, log_error
 from slotlock.graphql.execution.subscriptions import execute_stream
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.live.availability_hub import AvailabilitySubscription
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import (
@@ -35,7 +32,8 @@ from tests.support.clients.client import (
     http_client,
     open_websocket,
 )
-from tests.support.domain.builders import build_slot
+from tests.support.stores.empty_database import stored_database
+from tests.support.stores.slots import insert_slot
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 Client = GraphQLTestClient | WebSocketTestClient
@@ -69,9 +67,7 @@ async def test_an_error_in_a_subscription_is_masked(
     async with AsyncExitStack() as stack:
         state = await stack.enter_async_context(open_app_state(settings, development=False))
         server = state.graphql_server
-        slot_id = new_slot_id()
-        write_set = WriteSet((), new_slots=(build_slot(5, id=slot_id),))
-        assert check_written(await server.services.slot_writer.commit(write_set))
+        slot_id = await insert_slot(server.services)
         payload = {"query": WATCH_AVAILABILITY, "variables": {"slots": [f"slot_{slot_id}"]}}
         request = await server.parse_request(payload, None, UNKNOWN_CLIENT)
         stream = execute_stream(*request, server.create_context(None))
@@ -121,8 +117,7 @@ async def client(
 
 def corrupt(app: AppProcess, collection: str, query: Json, update: Json) -> None:
     """Change documents so that reading them fails."""
-    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as mongo:
-        mongo.get_default_database()[collection].update_many(query, update)
+    stored_database(app.environment["SLOTLOCK_MONGO_URL"])[collection].update_many(query, update)
 
 
 async def internal_error(client: Client, query: str, **variables: object) -> Json:

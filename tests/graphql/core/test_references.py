@@ -19,6 +19,7 @@ from tests.support.queue.documents import REQUEST_BOOKING
 __all__ = ["queue_deployment"]
 
 
+MEMBER_COUNT = TEAM_SIZE = 3
 WATCH_SLOT = """subscription($slots: [ID!]!) { slotAvailability(slotIds: $slots) {
   slotId version remaining slot { id version remaining myBooking { id } bookedBy { id } }
 } }"""
@@ -49,14 +50,6 @@ SERIES_PAGE = """query($id: ID!, $first: Int!, $after: String) { node(id: $id) {
     totalCount nodes { id status series { id } } pageInfo { hasNextPage endCursor }
   } }
 } }"""
-
-
-@pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
-    """Return clients for Ada, Ben and Cleo, who form a team, and an organizer."""
-    (ada, ben, cleo), organizer = create_booking_clients(http, 3, *two_apps)
-    await ada.create_team_with(ben, cleo)
-    return ada, ben, cleo, organizer
 
 
 async def test_the_slot_of_an_availability_shows_each_subscriber_what_they_may_see(

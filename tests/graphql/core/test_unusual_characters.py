@@ -24,7 +24,6 @@ from graphql import (
     is_required_argument,
     is_required_input_field,
 )
-from pymongo import MongoClient
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
@@ -40,6 +39,7 @@ from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
 from tests.support.scenarios.led_course import CREATE_LED
+from tests.support.stores.empty_database import stored_database
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 # BSON takes no NUL in a pattern, and XML 1.0 has no form for the noncharacters.
@@ -189,15 +189,14 @@ async def test_an_unusual_text_in_any_argument_fails_nothing_and_is_stored_only_
     assert len(sent) > 300  # the schema has mutations with texts
     assert not unexpected
     assert " ERROR " not in own_app.log
-    with MongoClient[Json](own_app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        database = mongo.get_default_database()
-        stored = (
-            (name, text)
-            for name in database.list_collection_names()
-            for document in database[name].find()
-            for text in stored_texts(document)
-        )
-        assert not [each for each in stored if UNSTORABLE.intersection(each[1])]
+    database = stored_database(own_app.environment["SLOTLOCK_MONGO_URL"])
+    stored = (
+        (name, text)
+        for name in database.list_collection_names()
+        for document in database[name].find()
+        for text in stored_texts(document)
+    )
+    assert not [each for each in stored if UNSTORABLE.intersection(each[1])]
 
 
 # NUL, a byte that is not UTF-8, a noncharacter and a surrogate.

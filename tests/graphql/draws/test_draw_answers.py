@@ -1,10 +1,8 @@
 """Every answer to the question why somebody did not get a place, over HTTP, from one draw."""
 
-from contextlib import closing
 from typing import Any
 
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
@@ -19,7 +17,8 @@ from tests.support.clients.campaigns import (
     set_groups,
     until_draw,
 )
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
+from tests.support.stores.empty_database import stored_database
 
 PLACES: dict[str, Json] = {
     "taken": {"capacity": 1},
@@ -75,10 +74,8 @@ class AnswerScene:
         rules = {"eligibleGroups": [["pupils"]], "requireVerifiedEmail": True}
         self.campaign = await create_campaign(self.organizer, forbidOverlap=True, **rules)
         for n, (title, fields) in enumerate(PLACES.items()):
-            start = 30 if title == "beside" else 30 + 2 * n
-            times = {"startTime": hours_from_now(start), "endTime": hours_from_now(start + 1)}
-            slot = await self.organizer.add_slot(campaignId=self.campaign, **times, **fields)
-            self.slots[title] = slot
+            slot = {**times_in(30 if title == "beside" else 30 + 2 * n), **fields}
+            self.slots[title] = await self.organizer.add_slot(campaignId=self.campaign, **slot)
         draw = {"campaignId": self.campaign, "wishesUntil": hours_from_now(1)}
         await self.organizer.execute(CONFIGURE, input=draw)
         await self.book("taken", "booked")
@@ -96,9 +93,8 @@ class AnswerScene:
             pupils = [] if name == "stranger" else ["pupils"]
             await set_groups(self.organizer, user, *groups, *pupils)
         ids = [ObjectId(id_[-24:]) for name, id_ in self.ids.items() if name != "unverified"]
-        with closing(MongoClient[Json](mongo_url)) as client:
-            users = client.get_default_database()["users"]
-            users.update_many({"_id": {"$in": ids}}, [{"$set": {"verifiedEmail": "$email"}}])
+        verified = [{"$set": {"verifiedEmail": "$email"}}]
+        stored_database(mongo_url)["users"].update_many({"_id": {"$in": ids}}, verified)
 
     async def _enter_wishes(self) -> None:
         for name in ANSWERS.keys() - set(TEAMS.values()):

@@ -1,7 +1,6 @@
 """The draw of a campaign over HTTP: wishes, closing, preview, publication and explanations."""
 
 import json
-from contextlib import closing
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -10,7 +9,6 @@ from unittest.mock import ANY
 import httpx
 import pytest
 from bson import ObjectId
-from pymongo import MongoClient
 
 from slotlock.domain.draws.basis import DrawId, commitment_of
 from slotlock.infrastructure.draw_records import verify
@@ -33,10 +31,11 @@ from tests.support.clients.campaigns import (
     create_campaign,
     until_draw,
 )
-from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
+from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, times_in
 from tests.support.clients.fixtures import Four
 from tests.support.polling import poll_until
 from tests.support.scenarios.led_course import change_document
+from tests.support.stores.empty_database import stored_database
 
 MEMBER_COUNT = 3
 
@@ -78,14 +77,8 @@ class DrawScene:
             self.organizer, maxBookings=2, forbidOverlap=True, opensAt=hours_from_now(-1)
         )
         for capacity, start in ((1, 30), (5, 40), (5, 40)):
-            slot = await self.organizer.add_slot(
-                capacity=capacity,
-                waitlistCapacity=5,
-                campaignId=self.campaign,
-                startTime=hours_from_now(start),
-                endTime=hours_from_now(start + 1),
-            )
-            self.slots.append(slot)
+            fields = {"campaignId": self.campaign, "waitlistCapacity": 5, **times_in(start)}
+            self.slots.append(await self.organizer.add_slot(capacity=capacity, **fields))
         until = hours_from_now(wish_hours)
         fields = {"campaignId": self.campaign, "wishesUntil": until, **settings}
         return dict(await self.organizer.execute(CONFIGURE, input=fields))
@@ -284,10 +277,9 @@ async def test_organizers_see_why_the_server_cannot_go_on_from_the_third_failure
 ) -> None:
     await scene.open()
     for failures, shown in ((2, None), (3, "CampaignBusy")):
-        with closing(MongoClient[Json](mongo_url)) as client:
-            failing = {"$set": {"failures": failures, "problem": "CampaignBusy"}}
-            of_campaign = {"campaign": ObjectId(scene.campaign[-24:])}
-            client.get_default_database()["draws"].update_one(of_campaign, failing)
+        failing = {"$set": {"failures": failures, "problem": "CampaignBusy"}}
+        of_campaign = {"campaign": ObjectId(scene.campaign[-24:])}
+        stored_database(mongo_url)["draws"].update_one(of_campaign, failing)
         assert (await scene.read(scene.organizer, PROBLEM))["problem"] == shown
         assert (await scene.read(scene.members[0], PROBLEM))["problem"] is None
 

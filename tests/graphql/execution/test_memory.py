@@ -24,12 +24,10 @@ from slotlock.graphql.execution.document_cache import (
 from slotlock.graphql.execution.segmented_cache import PROBATION_S, SegmentedCache
 from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import app_settings
 from tests.support.clients.client import WATCH_AVAILABILITY
-from tests.support.domain.builders import build_slot
+from tests.support.stores.slots import insert_slot
 
 PUPIL, TEACHER, ATTACKER = "192.0.2.1", "198.51.100.1", "203.0.113.1"
 MAX_DOCUMENTS, MAX_REJECTIONS = 50, 50
@@ -139,10 +137,8 @@ async def test_a_subscription_stores_no_slots_and_nothing_of_its_past_events(
 ) -> None:
     settings = app_settings(servers, "memory")
     async with open_app_state(settings, development=False) as state:
-        server, slot_id = state.graphql_server, new_slot_id()
-        new_slots = WriteSet((), new_slots=(build_slot(5, id=slot_id),))
-        assert check_written(await server.services.slot_writer.commit(new_slots))
-        del new_slots
+        server = state.graphql_server
+        slot_id = await insert_slot(server.services)
         operation = server.document_cache.resolve_operation(WATCH_AVAILABILITY, None)
         variables = {"slots": [f"slot_{slot_id}"]}
         stream = execute_stream(operation, variables, server.create_context(None))

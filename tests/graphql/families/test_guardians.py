@@ -8,8 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from bson import ObjectId
-from pymongo import MongoClient
 
 from slotlock.auth.admin import account_admin
 from slotlock.auth.container import Auth
@@ -21,7 +19,8 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.scenarios.families import UPDATE_USER, create_child, set_guardians
-from tests.support.stores.users import auth_for_database, insert_user, sign_in_new_user
+from tests.support.scenarios.led_course import change_document
+from tests.support.stores.users import insert_user
 
 FAMILY = """{ me { id name dependents { id name groups email guardians { id name email } } } }"""
 SEEN = """query($id: ID!) { nodes(ids: [$id]) { ... on User {
@@ -37,13 +36,6 @@ SET_ROLE = """mutation($user: ID!, $role: Role!) { setUserRole(userId: $user, ro
   __typename ... on User { role } ... on InvalidInput { fields { field code } }
 } }"""
 USERS = "query($filter: UserFilter!) { users(filter: $filter) { nodes { id } } }"
-
-
-@pytest.fixture
-async def admin(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
-    """Return an admin."""
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
 
 
 async def members(
@@ -95,11 +87,8 @@ async def test_who_cannot_become_a_guardian_is_refused_and_nothing_changes(
     app: AppProcess, http: httpx.AsyncClient, organizer: BookingClient
 ) -> None:
     _, (mother, father, ada, ben, stranger, banned) = await members(app, http, 6)
-    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        users = mongo.get_default_database()["users"]
-        for user_id, fields in ((stranger, {"selfRegistered": True}), (banned, {"banned": True,
-                                "bannedAt": utc_now()})):  # fmt: skip
-            users.update_one({"_id": ObjectId(user_id[-24:])}, {"$set": fields})
+    change_document(app, "users", stranger, selfRegistered=True)
+    change_document(app, "users", banned, banned=True, bannedAt=utc_now())
     assert (await set_guardians(organizer, ada, [mother]))["__typename"] == "UserUpdated"
     refusals = (
         (ben, [ada], "GUARDIAN_IS_DEPENDENT"),
@@ -118,9 +107,7 @@ async def test_who_cannot_become_a_guardian_is_refused_and_nothing_changes(
         assert (await create_child(organizer, guardian_id))["code"] == code
     nobody = await create_child(organizer)
     assert problem(nobody) == ("email", "LOGIN_NAME_MISSING")
-    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        ban = {"$set": {"banned": True, "bannedAt": utc_now()}}
-        mongo.get_default_database()["users"].update_one({"_id": ObjectId(mother[-24:])}, ban)
+    change_document(app, "users", mother, banned=True, bannedAt=utc_now())
     # A guardian twice is one, and who was banned since stays one.
     unchanged = await set_guardians(organizer, ada, [mother, mother])
     assert unchanged["user"]["guardians"] == [{"id": mother}]
@@ -224,62 +211,56 @@ async def _update(auth: Auth, user: UserId, *guardians: UserId) -> Any:
 @pytest.mark.parametrize("is_guarded", [True, False])
 @pytest.mark.parametrize("race", ["a guardian gets a guardian", "a guardian gets a 21st dependent"])
 async def test_two_changes_at_once_that_no_order_permits_are_not_both_written(
-    mongo_url: str, monkeypatch: pytest.MonkeyPatch, race: str, is_guarded: bool
+    auth: Auth, monkeypatch: pytest.MonkeyPatch, race: str, is_guarded: bool
 ) -> None:
-    async with auth_for_database(mongo_url) as auth:
-        mother, ada, ben, other = [(await insert_user(auth)).id for _ in range(4)]
-        if race == "a guardian gets a guardian":
-            first, second = (ada, mother), (mother, other)
-        else:
-            first, second = (ada, mother), (ben, mother)
-            for _ in range(19):
-                assert await _update(auth, (await insert_user(auth)).id, mother)
-        outcomes, settled = list[asyncio.Task[Any]](), asyncio.Event()
-        attempts = count()
-        refuse, mark = account_admin_writer.refuse_guardians, account_admin_writer.mark_checked
+    mother, ada, ben, other = [(await insert_user(auth)).id for _ in range(4)]
+    if race == "a guardian gets a guardian":
+        first, second = (ada, mother), (mother, other)
+    else:
+        first, second = (ada, mother), (ben, mother)
+        for _ in range(19):
+            assert await _update(auth, (await insert_user(auth)).id, mother)
+    outcomes, settled = list[asyncio.Task[Any]](), asyncio.Event()
+    attempts = count()
+    refuse, mark = account_admin_writer.refuse_guardians, account_admin_writer.mark_checked
 
-        async def refuse_and_let_the_other_write(*arguments: Any) -> Any:
-            _, user_id, *_ = arguments
-            if user_id == second[0] and next(attempts):  # it conflicted with the first
-                settled.set()
-            refusal = await refuse(*arguments)
-            if user_id == first[0] and not outcomes:
-                task = asyncio.create_task(_update(auth, *second), context=Context())
-                task.add_done_callback(lambda _: settled.set())
-                outcomes.append(task)
-                await settled.wait()
-            return refusal
+    async def refuse_and_let_the_other_write(*arguments: Any) -> Any:
+        _, user_id, *_ = arguments
+        if user_id == second[0] and next(attempts):  # it conflicted with the first
+            settled.set()
+        refusal = await refuse(*arguments)
+        if user_id == first[0] and not outcomes:
+            task = asyncio.create_task(_update(auth, *second), context=Context())
+            task.add_done_callback(lambda _: settled.set())
+            outcomes.append(task)
+            await settled.wait()
+        return refusal
 
-        async def mark_nothing(*_: Any) -> None:
-            return None
+    async def mark_nothing(*_: Any) -> None:
+        return None
 
-        monkeypatch.setattr(
-            account_admin_writer, "refuse_guardians", refuse_and_let_the_other_write
-        )
-        monkeypatch.setattr(
-            account_admin_writer, "mark_checked", mark if is_guarded else mark_nothing
-        )
-        results = [await _update(auth, *first), await outcomes[0]]
-        refused = [each for each in results if isinstance(each, InvalidInput)]
-        # The control: without the mark, both are written.
-        assert len(refused) == int(is_guarded), results
+    monkeypatch.setattr(account_admin_writer, "refuse_guardians", refuse_and_let_the_other_write)
+    monkeypatch.setattr(account_admin_writer, "mark_checked", mark if is_guarded else mark_nothing)
+    results = [await _update(auth, *first), await outcomes[0]]
+    refused = [each for each in results if isinstance(each, InvalidInput)]
+    # The control: without the mark, both are written.
+    assert len(refused) == int(is_guarded), results
 
 
 async def test_a_role_that_is_set_while_a_user_gets_guardians_does_not_stay(
-    mongo_url: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with auth_for_database(mongo_url) as auth:
-        mother, ada = [(await insert_user(auth)).id for _ in range(2)]
-        write = account_admin_writer.AccountAdminWriter.set_role
+    mother, ada = [(await insert_user(auth)).id for _ in range(2)]
+    write = account_admin_writer.AccountAdminWriter.set_role
 
-        async def set_role_later(*arguments: Any, **options: Any) -> Any:
-            monkeypatch.undo()
-            await _update(auth, ada, mother)
-            return await write(*arguments, **options)
+    async def set_role_later(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        await _update(auth, ada, mother)
+        return await write(*arguments, **options)
 
-        monkeypatch.setattr(account_admin_writer.AccountAdminWriter, "set_role", set_role_later)
-        refused = await account_admin.set_role(auth, None, ada, Role.ORGANIZER)
-        assert isinstance(refused, InvalidInput)
-        (user,) = (await auth.repositories.users.find_many([ada])).values()
-        assert (user.role, user.guardians) == (Role.MEMBER, (mother,))
-        assert isinstance(user, User)
+    monkeypatch.setattr(account_admin_writer.AccountAdminWriter, "set_role", set_role_later)
+    refused = await account_admin.set_role(auth, None, ada, Role.ORGANIZER)
+    assert isinstance(refused, InvalidInput)
+    (user,) = (await auth.repositories.users.find_many([ada])).values()
+    assert (user.role, user.guardians) == (Role.MEMBER, (mother,))
+    assert isinstance(user, User)

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 from bson import ObjectId
-from pymongo import MongoClient
 from websockets.exceptions import ConnectionClosed
 
 from slotlock.domain.users.user import Role
@@ -25,13 +24,13 @@ from tests.support.clients.booking_client import (
     BookingClient,
 )
 from tests.support.clients.campaigns import CONFIGURE, SET_WISHES, create_campaign
-from tests.support.clients.client import Json, hours_from_now, open_websocket
+from tests.support.clients.client import Json, hours_from_now, open_websocket, times_in
 from tests.support.clients.exports import create_export_link
 from tests.support.clients.series import BOOK_SERIES, create_series
 from tests.support.queue.documents import REQUEST_BOOKING
 from tests.support.scenarios.families import create_family
 from tests.support.scenarios.led_course import led_course
-from tests.support.stores.users import auth_for_database, sign_in_new_user
+from tests.support.stores.empty_database import stored_database
 
 # Each row is what somebody tries with what they got before, and the answer: after another one leads
 # the course, or it has another resource, while they lead it, and after they were banned.
@@ -196,8 +195,7 @@ async def test_former_leaders_have_what_the_table_says(
     pupil, second = course.user_ids["self"], course.user_ids["member"]
     campaign_id = (await organizer.execute(CAMPAIGN, slot=slot_id))["campaign"]["id"]
     fields = {"capacity": 5, "campaignId": campaign_id, "resource": course.resource}
-    times = {"startTime": hours_from_now(60), "endTime": hours_from_now(61)}
-    free = await organizer.add_slot(**fields, **times)
+    free = await organizer.add_slot(**fields, **times_in(60))
     series = await create_series(organizer, "FREQ=WEEKLY;COUNT=1", **fields)
     slots = [slot_id, free, *(each["id"] for each in series["slots"])]
     booked = (await leader.book_slot(slot_id, userId=pupil))["booking"]["id"]
@@ -258,13 +256,11 @@ async def test_former_leaders_have_what_the_table_says(
 
 
 async def test_former_guardians_have_what_the_table_says(
-    app: AppProcess, http: httpx.AsyncClient
+    app: AppProcess, http: httpx.AsyncClient, admin: BookingClient
 ) -> None:
     family = await create_family(app, http)
     family.set_guardians("sibling")
     organizer, child_id = family.clients["organizer"], family.user_ids["child"]
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        admin = BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-1))
     wished = await organizer.add_slot(campaignId=campaign_id)
     until = hours_from_now(1)
@@ -346,12 +342,10 @@ async def test_former_guardians_have_what_the_table_says(
 
 
 async def test_former_organizers_have_what_the_table_says(
-    app: AppProcess, http: httpx.AsyncClient
+    app: AppProcess, http: httpx.AsyncClient, admin: BookingClient
 ) -> None:
     course = await led_course(app, http)
     me, organizer = course.clients["leader"], course.clients["organizer"]
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        admin = BookingClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
 
     async def set_role(role: Role) -> None:
         changed = await admin.execute(SET_ROLE, id=course.user_ids["leader"], role=role.name)
@@ -359,8 +353,7 @@ async def test_former_organizers_have_what_the_table_says(
 
     slots = []
     for hours in (30, 40, 50, 60):
-        times = {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
-        fields = {"resource": course.resource, "capacity": 5, "holdMinutes": 5, **times}
+        fields = {"resource": course.resource, "capacity": 5, "holdMinutes": 5, **times_in(hours)}
         slots.append(await organizer.add_slot(**fields))
     made, held, left, goal = slots
     pupil = {"userId": course.user_ids["member"]}
@@ -387,11 +380,11 @@ async def test_former_organizers_have_what_the_table_says(
     leads = await attempts(me)
     by_other = await attempts(organizer)
     await course.set_leader("other")
-    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        database, ids = mongo.get_default_database(), [ObjectId(each[-24:]) for each in slots]
-        unmarked = {"$unset": {"bookings.$[].madeAs": 0}}
-        database["slots"].update_many({"_id": {"$in": ids}}, unmarked)
-        database["ended_bookings"].update_many({"slot": {"$in": ids}}, {"$unset": {"madeAs": 0}})
+    database = stored_database(app.environment["SLOTLOCK_MONGO_URL"])
+    ids = [ObjectId(each[-24:]) for each in slots]
+    unmarked = {"$unset": {"bookings.$[].madeAs": 0}}
+    database["slots"].update_many({"_id": {"$in": ids}}, unmarked)
+    database["ended_bookings"].update_many({"slot": {"$in": ids}}, {"$unset": {"madeAs": 0}})
     columns = as_member, leads, by_other, await attempts(me)
     assert side_by_side(*columns) == rows_of(ORGANIZERS)
 

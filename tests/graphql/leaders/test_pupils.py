@@ -7,7 +7,7 @@ import httpx
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, update_campaign
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, times_in
 from tests.support.clients.exports import set_name_and_groups
 from tests.support.scenarios.led_course import LedCourse, change_document, led_course
 
@@ -42,8 +42,7 @@ async def led_campaign(
     )
     slots = []
     for resource, hours in ((course.resource, 30), (course.other_resource, 40)):
-        times = {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + 1)}
-        fields = {"campaignId": campaign_id, "resource": resource, "capacity": 5, **times}
+        fields = {"campaignId": campaign_id, "resource": resource, "capacity": 5, **times_in(hours)}
         slots.append(await organizer.add_slot(**fields))
     return course, *slots  # type: ignore[return-value]
 
@@ -83,7 +82,7 @@ async def test_a_leader_finds_the_users_of_the_groups_by_name_and_no_address(
     assert await leader.error_code(BOOKABLE, slot=other_id) == "FORBIDDEN"
 
 
-async def test_a_leader_books_by_the_rules_and_manages_it_while_they_lead(
+async def test_a_leader_books_by_the_rules_and_manages_what_they_booked(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     course, slot_id, other_id = await led_campaign(app, http, maxBookings=1)
@@ -110,9 +109,6 @@ async def test_a_leader_books_by_the_rules_and_manages_it_while_they_lead(
     assert (await leader.move(booked["id"], other_id))["code"] == "SLOT_NOT_FOUND"
     assert (await leader.cancel_booking(own["id"]))["code"] == "BOOKING_NOT_FOUND"
     assert (await leader.confirm(booked["id"]))["__typename"] == "BookingConfirmed"
-    await course.set_leader("other")
-    assert (await leader.cancel_booking(booked["id"]))["code"] == "BOOKING_NOT_FOUND"
-    await course.set_leader("leader")
     assert (await leader.cancel_booking(booked["id"]))["__typename"] == "BookingCancelled"
 
 

@@ -11,7 +11,6 @@ from graphql import (
     Source,
     TokenKind,
     execute_sync,
-    get_introspection_query,
     get_named_type,
     get_nullable_type,
     is_leaf_type,
@@ -30,15 +29,7 @@ from slotlock.graphql.limits.complexity import (
 from slotlock.graphql.limits.field_merging import MAX_FIELD_PAIRS
 from slotlock.graphql.limits.result_size import MAX_RESULT_BYTES
 from slotlock.graphql.schema.schema import executable_schema
-
-EVERYTHING = get_introspection_query(
-    descriptions=True,
-    specified_by_url=True,
-    directive_is_repeatable=True,
-    schema_description=True,
-    input_value_deprecation=True,
-    one_of=True,
-)
+from tests.graphql.execution.test_introspection import EVERYTHING
 
 
 def count_values(value: object) -> int:

@@ -2,13 +2,11 @@
 
 import secrets
 from collections.abc import Callable
-from contextlib import closing
 from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
-from pymongo import MongoClient
 
 from slotlock.domain.booking.booking import BookingAction
 from tests.support.apps.processes import Pair
@@ -21,6 +19,7 @@ from tests.support.scenarios.campaign_activity import (
     create_campaign_fixture,
     run_random_actions,
 )
+from tests.support.stores.empty_database import stored_database
 
 Entry = tuple[Any, ...]
 AUDIT_LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
@@ -231,10 +230,8 @@ async def test_no_page_skips_an_entry_of_the_same_booking_and_time(
     await member.confirm((await member.hold(slot_id))["id"])
     [slot] = fixture.slot_documents()
     held_at = slot["bookings"][0]["history"][0]["at"]
-    with closing(MongoClient[Json](fixture.mongo_url)) as client:
-        client.get_default_database()["slots"].update_one(
-            {"_id": slot["_id"]}, {"$set": {"bookings.0.history.1.at": held_at}}
-        )
+    at = {"$set": {"bookings.0.history.1.at": held_at}}
+    stored_database(fixture.mongo_url)["slots"].update_one({"_id": slot["_id"]}, at)
     entries = await fetch_entries(fixture.organizer, {"slotId": slot_id}, first=1)
     assert [entry["action"] for entry in entries] == ["CONFIRMED", "HELD"]
 

@@ -4,13 +4,13 @@ import secrets
 from typing import Any
 
 from slotlock.auth.admin import account_admin
+from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Role, UserId
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, set_groups
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, times_in
 from tests.support.clients.fixtures import Two
-from tests.support.stores.users import auth_for_database
 
 MEMBER_COUNT = 1
 
@@ -105,7 +105,7 @@ async def test_a_refused_change_is_not_logged(clients: Two) -> None:
 async def test_each_slot_of_a_series_is_in_the_log_of_its_campaign(clients: Two) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer)
-    times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25), "campaignId": campaign}
+    times = {**times_in(24), "campaignId": campaign}
     series = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
     slots = [slot["id"] for slot in (await organizer.execute(CREATE_SERIES, input=series))["slots"]]
     entries = await fetch_log(organizer, campaignId=campaign, first=2)
@@ -168,15 +168,14 @@ async def test_a_description_is_logged_only_if_it_changed_with_the_one_before(
     ]
 
 
-async def test_user_changes_are_logged(clients: Two, two_apps: Pair) -> None:
+async def test_user_changes_are_logged(auth: Auth, clients: Two) -> None:
     member, organizer = clients
     member_id = await member.fetch_user_id()
     await set_groups(organizer, member, "5a", "choir")
     await set_groups(organizer, member, "5a", "choir")
     await organizer.execute(BAN, user=member_id, reason="Loud")
     await organizer.execute(UNBAN, user=member_id)
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        await account_admin.set_role(auth, None, UserId(member_id[-24:]), Role.ORGANIZER)
+    await account_admin.set_role(auth, None, UserId(member_id[-24:]), Role.ORGANIZER)
     grouped, banned, unbanned, promoted = await fetch_log(organizer, userId=member_id)
     assert (grouped["action"], edited_fields(grouped)) == (
         "GROUPS_SET",

@@ -3,16 +3,14 @@
 import secrets
 from datetime import UTC, datetime, timedelta
 
-from pymongo import MongoClient
-from pymongo.collection import Collection
-
 from slotlock.auth.admin.user_import import import_users
+from slotlock.auth.container import Auth
 from slotlock.infrastructure.mongo.client import Document
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, set_groups, update_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import times_in
 from tests.support.clients.user_files import generated_user_csv
-from tests.support.stores.users import auth_for_database
+from tests.support.stores.empty_database import stored_database
 
 READINESS = """query($campaign: ID!) { campaignReadiness(campaignId: $campaign) {
   slotCount places userCount bookableSlots
@@ -28,11 +26,10 @@ INVITE = "mutation($id: ID!) { inviteUser(userId: $id) { __typename } }"
 
 
 async def test_readiness_names_slots_and_users_with_problems(
-    organizer: BookingClient, member: BookingClient, mongo_url: str
+    auth: Auth, organizer: BookingClient, member: BookingClient
 ) -> None:
     name = f"x{secrets.token_hex(8)}.test"
-    async with auth_for_database(mongo_url) as auth:
-        await import_users(auth, generated_user_csv(name, 6, name), dry_run=False)
+    await import_users(auth, generated_user_csv(name, 6, name), dry_run=False)
     await set_groups(organizer, member, name)
     campaign = await create_campaign(
         organizer, published=False, eligibleGroups=[[name]], maxBookings=3
@@ -41,9 +38,7 @@ async def test_readiness_names_slots_and_users_with_problems(
     taken = await organizer.add_slot(**room, capacity=2)
     draft = await organizer.add_slot(**room, draft=True, choiceGroup="A")
     await organizer.add_slot(campaignId=campaign, choiceGroup="A", draft=True)
-    past = await organizer.add_slot(
-        campaignId=campaign, startTime=hours_from_now(-2), endTime=hours_from_now(2), allowPast=True
-    )
+    past = await organizer.add_slot(campaignId=campaign, **times_in(-2, 4), allowPast=True)
     await organizer.cancel_slot(await organizer.add_slot(campaignId=campaign))
 
     found = await organizer.execute(READINESS, campaign=campaign)
@@ -62,11 +57,10 @@ async def test_readiness_names_slots_and_users_with_problems(
 
 
 async def test_readiness_separates_unused_invitations_from_missing_ones(
-    organizer: BookingClient, mongo_url: str
+    auth: Auth, organizer: BookingClient
 ) -> None:
     name = f"x{secrets.token_hex(8)}.test"
-    async with auth_for_database(mongo_url) as auth:
-        await import_users(auth, generated_user_csv(name, 3, name), dry_run=False)
+    await import_users(auth, generated_user_csv(name, 3, name), dry_run=False)
     campaign = await create_campaign(organizer, published=False, eligibleGroups=[[name]])
     found = await organizer.execute(READINESS, campaign=campaign)
     assert (found["usersWithoutInvitation"]["count"], found["lastInvitedAt"]) == (3, None)
@@ -85,14 +79,13 @@ async def test_readiness_separates_unused_invitations_from_missing_ones(
 
 
 async def test_a_child_that_never_signs_in_is_ready_as_soon_as_one_guardian_is(
-    organizer: BookingClient, mongo_url: str
+    auth: Auth, organizer: BookingClient, mongo_url: str
 ) -> None:
     name = secrets.token_hex(8)
     lines = ("Ali,,pam@{0} tom@{0},{0}", "Bea,,pam@{0},{0}", "Cem,,cho@{0},{0}", "Dan,,ida@{0},{0}",
              "Zoe,zoe@{0},gold@{0},{0}")  # fmt: skip
     text = "\n".join(("name,email,guardian,class", *lines)).format(name)
-    async with auth_for_database(mongo_url) as auth:
-        await import_users(auth, text.encode(), dry_run=False)
+    await import_users(auth, text.encode(), dry_run=False)
     sets = [["x", name], [name, "y"]]
     campaign = await create_campaign(organizer, published=False, eligibleGroups=sets)
 
@@ -109,30 +102,29 @@ async def test_a_child_that_never_signs_in_is_ready_as_soon_as_one_guardian_is(
 
     assert await ready() == (5, 5, False)
     assert await without() == ["cho", "gold", "ida", "pam", "tom", "zoe"]
-    with MongoClient[Document](mongo_url) as client:
-        users: Collection[Document] = client.get_default_database()["users"]
+    users = stored_database(mongo_url)["users"]
 
-        def change(guardian: str, update: Document) -> None:
-            assert users.update_one({"email": f"{guardian}@{name}"}, update).matched_count
+    def change(guardian: str, update: Document) -> None:
+        assert users.update_one({"email": f"{guardian}@{name}"}, update).matched_count
 
-        for each in ("pam", "ida"):
-            stored = users.find_one({"email": f"{each}@{name}"})
-            assert stored is not None
-            await organizer.execute(INVITE, id=f"user_{stored['_id']}")
-        assert await ready() == (5, 2, True)
-        change("ida", {"$set": {"banned": True}})  # so that the link no longer works
-        assert await ready() == (5, 3, True)
-        change("ida", {"$unset": {"banned": ""}})
-        # One guardian is enough, with a password or a sign-on; the child that signs in needs one.
-        change("pam", {"$unset": {"withoutPassword": "", "invitation": ""}})
-        change("cho", {"$set": {"identities": [{"key": f"{name} cho"}]}})
-        change("gold", {"$unset": {"withoutPassword": ""}})
-        assert await ready() == (2, 1, True)
-        change("pam", {"$set": {"banned": True}})
-        assert await ready() == (4, 3, True)
-        # Nobody can sign in for a child without guardians, so the list names the child.
-        users.update_one({"name": "Dan", "groups": name}, {"$unset": {"guardians": ""}})
-        assert await ready() == (4, 4, False)
+    for each in ("pam", "ida"):
+        stored = users.find_one({"email": f"{each}@{name}"})
+        assert stored is not None
+        await organizer.execute(INVITE, id=f"user_{stored['_id']}")
+    assert await ready() == (5, 2, True)
+    change("ida", {"$set": {"banned": True}})  # so that the link no longer works
+    assert await ready() == (5, 3, True)
+    change("ida", {"$unset": {"banned": ""}})
+    # One guardian is enough, with a password or a sign-on; the child that signs in needs one.
+    change("pam", {"$unset": {"withoutPassword": "", "invitation": ""}})
+    change("cho", {"$set": {"identities": [{"key": f"{name} cho"}]}})
+    change("gold", {"$unset": {"withoutPassword": ""}})
+    assert await ready() == (2, 1, True)
+    change("pam", {"$set": {"banned": True}})
+    assert await ready() == (4, 3, True)
+    # Nobody can sign in for a child without guardians, so the list names the child.
+    users.update_one({"name": "Dan", "groups": name}, {"$unset": {"guardians": ""}})
+    assert await ready() == (4, 4, False)
     assert await without() == ["Dan", "cho", "tom", "zoe"]
     # Who lacks a group of one set may not book, and is neither counted nor listed.
     await update_campaign(organizer, campaign, eligibleGroups=[*sets, [f"2 {name}"]])

@@ -1,11 +1,7 @@
 """Organizers see the outbox and what its mails say; admins send what failed again."""
 
 import secrets
-from collections.abc import AsyncIterator
 from dataclasses import replace
-
-import httpx
-import pytest
 
 from slotlock.auth.container import Auth
 from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED, direct_mail
@@ -17,10 +13,7 @@ from slotlock.domain.notifications.outbox import (
     OutboxState,
 )
 from slotlock.domain.users.user import Role
-from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
-from tests.support.clients.client import GraphQLTestClient
-from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 RETRY = """mutation($id: ID!) { retryOutboxEntry(id: $id) { __typename
   ... on OutboxEntryQueued { entry { id state dueAt } }
@@ -38,17 +31,9 @@ PREVIEWS = """query($locale: String, $slot: ID, $campaign: ID) {
 } }"""
 
 
-@pytest.fixture
-async def auth(app: AppProcess) -> AsyncIterator[Auth]:
-    """Yield the accounts of the app's database."""
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as opened:
-        yield opened
-
-
 async def test_admins_send_what_failed_again_with_what_is_sent_with_it(
-    app: AppProcess, http: httpx.AsyncClient, auth: Auth, organizer: BookingClient
+    auth: Auth, admin: BookingClient, organizer: BookingClient
 ) -> None:
-    admin = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     outbox, now, subject = auth.repositories.outbox, auth.now(), secrets.token_hex(6)
     mails = [
         OutboxEntry(f"booked:{subject}:{n}", Channel.MAIL, "booked", now, now, group=subject)
@@ -72,9 +57,8 @@ async def test_admins_send_what_failed_again_with_what_is_sent_with_it(
 
 
 async def test_admins_send_all_that_failed_again_in_one_request(
-    app: AppProcess, http: httpx.AsyncClient, auth: Auth, organizer: BookingClient
+    auth: Auth, admin: BookingClient, organizer: BookingClient
 ) -> None:
-    admin = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     outbox, now, kind = auth.repositories.outbox, auth.now(), secrets.token_hex(6)
     failed, suppressed = OutboxState.FAILED, OutboxState.SUPPRESSED
     states = [failed, failed, OutboxState.SENT, suppressed, suppressed]
@@ -102,9 +86,8 @@ async def test_admins_send_all_that_failed_again_in_one_request(
 
 
 async def test_organizers_see_how_many_addresses_are_undeliverable_and_a_retry_ends_that(
-    app: AppProcess, http: httpx.AsyncClient, auth: Auth, organizer: BookingClient
+    auth: Auth, admin: BookingClient, organizer: BookingClient
 ) -> None:
-    admin = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     users, outbox, now = auth.repositories.users, auth.repositories.outbox, auth.now()
     before = (await organizer.execute(MARKED))["count"]
     email = f"{secrets.token_hex(6)}@school.test"

@@ -8,7 +8,7 @@ import pytest
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
+from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, times_in
 from tests.support.clients.fixtures import Three
 
 SLOTS = """query(
@@ -59,10 +59,8 @@ async def test_slots_that_are_over_are_listed_only_on_request(clients: Three) ->
     ada, _, organizer = clients
     series = secrets.token_hex(8)
     for name, begin, end in (("over", -3, -2), ("now", -1, 1), ("later", 1, 2)):
-        times = {"startTime": hours_from_now(begin), "endTime": hours_from_now(end)}
-        await organizer.add_slot(
-            title=name, resource=series + name, choiceGroup=series, allowPast=True, **times
-        )
+        fields = {"resource": series + name, "choiceGroup": series, "allowPast": True}
+        await organizer.add_slot(title=name, **fields, **times_in(begin, end - begin))
     assert await titles(ada, choiceGroup=series) == ["now", "later"]
     assert await titles(ada, "START_DESC", choiceGroup=series) == ["later", "now"]
     assert await titles(ada, choiceGroup=series, includePast=True) == ["over", "now", "later"]
@@ -111,7 +109,6 @@ async def add_slots_of_every_refusal(
 ) -> None:
     """Create slots that Ada may book, and slots for each reason for which she may not."""
     group = secrets.token_hex(4)
-    past = {"startTime": hours_from_now(-1), "endTime": hours_from_now(1)}
     later = {"opensAt": hours_from_now(5), "closesAt": hours_from_now(20)}
     over = {"opensAt": hours_from_now(-5), "closesAt": hours_from_now(-2), "allowPast": True}
     others = {"eligibleGroups": [["nobody"]]}
@@ -121,7 +118,7 @@ async def add_slots_of_every_refusal(
     await organizer.book_slot(full, userId=await ben.fetch_user_id())
     await organizer.book_slot(booked, userId=await ada.fetch_user_id())
     await organizer.add_slot(choiceGroup=group, **common)
-    await organizer.add_slot(**past, **common)
+    await organizer.add_slot(**times_in(-1, 2), **common)
     for terms in (later, over, others):
         campaign_id = await create_campaign(organizer, **terms)
         await organizer.add_slot(campaignId=campaign_id, **common)

@@ -19,13 +19,14 @@ from slotlock.domain.slots.listing import ALL_FACTS, SlotSelection
 from slotlock.graphql.core.node import names_below
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.slots.facts import FACTS_OF_FIELDS, select_parts
-from tests.support.apps.processes import AppProcess, Pair
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.fixtures import Four
 from tests.support.domain.selections import select
 
+MEMBER_COUNT = TEAM_SIZE = 3
 # The fields of other types that are selected of a slot's fields.
 INNER_FIELDS = {
     "Meeting": "{ startTime endTime }",
@@ -186,14 +187,6 @@ async def test_each_field_has_the_same_value_alone_as_with_all_others(
         for name, field in slot_fields():
             alone = await read_fields(client, ids, text, field)
             assert alone == [[{"id": each["id"], name: each[name]} for each in together]] * 4
-
-
-@pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
-    """Return clients for Ada, Ben and Cleo, who form a team, and an organizer."""
-    (ada, ben, cleo), organizer = create_booking_clients(http, 3, *two_apps)
-    await ada.create_team_with(ben, cleo)
-    return ada, ben, cleo, organizer
 
 
 async def refusal_for(client: BookingClient, slot_id: str, user_id: str) -> Json:

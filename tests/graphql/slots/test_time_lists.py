@@ -11,7 +11,7 @@ from slotlock.graphql.core.connections import TimeList
 from slotlock.graphql.slots.slot_types import times_of
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
 from tests.support.clients.fixtures import Three
 from tests.support.clients.series import create_series
 from tests.support.domain.builders import NOW, build_slot
@@ -55,8 +55,7 @@ async def add_bookings(user: BookingClient, organizer: BookingClient) -> None:
     for title, (begin, end) in TIMES.items():
         slot_id = await organizer.add_slot(title=title)
         assert (await user.book_slot(slot_id))["__typename"] == "Booked"
-        times = {"startTime": hours_from_now(begin), "endTime": hours_from_now(end)}
-        moved = await organizer.update_slot(slot_id, allowPast=True, **times)
+        moved = await organizer.update_slot(slot_id, allowPast=True, **times_in(begin, end - begin))
         assert moved["__typename"] == "Slot", moved
 
 
@@ -76,8 +75,7 @@ async def test_the_entries_in_waiting_lists_have_the_same_orders_and_filter(clie
     ada, ben, organizer = clients
     times = {"today": 2, "tomorrow": 24, "next week": 168}
     for title, begin in times.items():
-        bounds = {"startTime": hours_from_now(begin), "endTime": hours_from_now(begin + 1)}
-        slot_id = await organizer.add_slot(title=title, **bounds)
+        slot_id = await organizer.add_slot(title=title, **times_in(begin))
         await ben.book_slot(slot_id)
         await ada.join(slot_id)
     in_order = list(times)
@@ -111,7 +109,7 @@ async def test_the_first_campaigns_are_those_that_are_not_over(clients: Three) -
 
 async def test_the_slots_of_a_series_have_the_same_orders_and_filter(clients: Three) -> None:
     ada, _, organizer = clients
-    times = {"startTime": hours_from_now(-49), "endTime": hours_from_now(-48), "timeZone": "UTC"}
+    times = {**times_in(-49), "timeZone": "UTC"}
     series = await create_series(organizer, "FREQ=DAILY;COUNT=5", allowPast=True, **times)
     ids = [slot["id"] for slot in series["slots"]]
     for order, wanted, expected in [

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.teams import (
     ACCEPT_INVITATION,
@@ -23,10 +23,8 @@ from tests.support.clients.teams import (
     team_document,
 )
 from tests.support.stores.users import (
-    auth_for_database,
     create_user_tokens,
     new_email,
-    sign_in_new_user,
 )
 
 UPDATE_USER = "mutation($input: UpdateUserInput!) { updateUser(input: $input) { __typename } }"
@@ -50,13 +48,6 @@ async def ben(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
 async def stranger(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
     """Return a user who is in no team of the others."""
     return (await create_team_clients(app, http, 1))[0]
-
-
-@pytest.fixture
-async def admin(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    """Return an admin."""
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
 
 
 def members_and_invitations(team: Json) -> tuple[list[str], list[str]]:
@@ -210,7 +201,7 @@ async def test_leaving_a_team_does_not_change_bookings(
     assert seen_slot == {"myBooking": {"id": booking["id"]}}
 
 
-async def change_address(admin: GraphQLTestClient, user: TeamClient) -> str:
+async def change_address(admin: BookingClient, user: TeamClient) -> str:
     """Give a user another address and return it."""
     email = new_email()
     changed = await admin.execute(UPDATE_USER, input={"userId": user.id, "email": email})
@@ -219,7 +210,7 @@ async def change_address(admin: GraphQLTestClient, user: TeamClient) -> str:
 
 
 async def test_an_invitation_follows_a_user_to_another_address_and_frees_its_seat(
-    ada: TeamClient, ben: TeamClient, admin: GraphQLTestClient
+    ada: TeamClient, ben: TeamClient, admin: BookingClient
 ) -> None:
     team_id = await ada.create_team()
     await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
@@ -237,7 +228,7 @@ async def test_an_invitation_follows_a_user_to_another_address_and_frees_its_sea
 
 
 async def test_no_address_of_an_erased_user_stays_in_an_invitation(
-    app: AppProcess, ada: TeamClient, ben: TeamClient, admin: GraphQLTestClient
+    app: AppProcess, ada: TeamClient, ben: TeamClient, admin: BookingClient
 ) -> None:
     team_id = await ada.create_team()
     await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)

@@ -7,8 +7,6 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TICKET_TTL
 from slotlock.domain.booking.booking import SlotId
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.infrastructure.redis.admission import ticket_index
 from slotlock.infrastructure.redis.keys import ticket_index_key
 from slotlock.services.admission.enqueue import request_booking
@@ -16,7 +14,6 @@ from slotlock.services.admission.tickets import list_tickets
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import utc_now
 from tests.support.clients.client import open_websocket
-from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import (
     QueueClient,
@@ -26,6 +23,7 @@ from tests.support.queue.deployment import (
 )
 from tests.support.queue.documents import TICKET_BY_ID, WATCH_TICKET
 from tests.support.queue.queued_users import expect_final_status
+from tests.support.stores.slots import insert_slot
 
 KEY = {"idempotencyKey": "the key"}
 
@@ -197,10 +195,8 @@ async def test_a_request_sent_again_after_a_loss_is_listed_once(queue: QueueDepl
 
 def add_slot(pair: ServicePair) -> SlotId:
     """Insert a slot that starts in two days."""
-    slot = build_slot(1, id=new_slot_id(), start=utc_now() + 2 * TICKET_TTL)
-    write_set = WriteSet((), new_slots=(slot,))
-    assert check_written(pair.runner.run(pair.services[0].slot_writer.commit(write_set)))
-    return slot.id
+    start = utc_now() + 2 * TICKET_TTL
+    return pair.runner.run(insert_slot(pair.services[0], 1, start=start))
 
 
 def test_tickets_are_listed_for_a_day_and_then_forgotten(pair: ServicePair) -> None:

@@ -6,15 +6,12 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TICKET_TTL, Ticket, TicketStatus
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.infrastructure.redis.keys import queue_keys
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.tickets import find_ticket, load_ticket
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import utc_now
 from tests.support.clients.client import open_websocket
-from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import (
     QueueClient,
@@ -24,6 +21,7 @@ from tests.support.queue.deployment import (
     with_own_redis_database,
 )
 from tests.support.queue.documents import REQUEST_BOOKING, TICKETS_BY_ID, WATCH_TICKET
+from tests.support.stores.slots import insert_slot
 
 MALFORMED = [
     "", "ticket_", "ticket", "\x00", "ticket_" + "0" * 106, "ticket_" + "0" * 108,
@@ -159,10 +157,8 @@ async def test_teammates_and_organizers_queue_for_others(queue: QueueDeployment)
 @pytest.mark.parametrize("processed", [False, True])
 def test_a_ticket_is_readable_for_a_day_only(pair: ServicePair, processed: bool) -> None:
     pair.clock.now = utc_now()
-    services, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
-    new_slot = build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL)
-    write_set = WriteSet((), new_slots=(new_slot,))
-    assert check_written(pair.runner.run(services.slot_writer.commit(write_set)))
+    services, ada = pair.services[0], pair.callers[0]
+    slot_id = pair.runner.run(insert_slot(services, 1, start=utc_now() + 2 * TICKET_TTL))
     request = request_booking(services, ada, slot_id, ada.user_id, BookingOptions())
     ticket = pair.runner.run(request).outcome
     assert isinstance(ticket, Ticket)

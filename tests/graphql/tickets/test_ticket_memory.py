@@ -18,15 +18,14 @@ from slotlock.graphql.core.ids import ticket_global_id
 from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import Services, utc_now
 from tests.support.apps.processes import app_settings
 from tests.support.clients.client import Json
-from tests.support.domain.builders import build_slot
 from tests.support.queue.deployment import serve_queued_requests, with_own_redis_database
 from tests.support.queue.documents import WATCH_TICKET
+from tests.support.stores.slots import insert_slot
 
 TICKETS_PER_ROUND = 100
 MAX_ROUNDS = 6
@@ -43,11 +42,8 @@ class TicketDriver:
 
     async def open_slot(self, capacity: int) -> None:
         """Create a slot that begins in two days and use it for all later requests."""
-        self.slot_id = new_slot_id()
-        slot = build_slot(capacity, id=self.slot_id, start=utc_now() + 2 * TICKET_TTL)
-        assert check_written(
-            await self.services.slot_writer.commit(WriteSet((), new_slots=(slot,)))
-        )
+        start = utc_now() + 2 * TICKET_TTL
+        self.slot_id = await insert_slot(self.services, capacity, start=start)
 
     async def request(self, number: int) -> Ticket:
         """Request a booking for one of the callers and return the ticket."""

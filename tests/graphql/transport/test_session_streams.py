@@ -1,7 +1,6 @@
 """Sockets and event streams end with their session, whichever process ends it."""
 
 import contextlib
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -33,12 +32,6 @@ LOGOUT = "mutation { logout }"
 EVENT_STREAM = {"Accept": "text/event-stream"}
 WATCH_BOOKINGS = "subscription { myBookings { at } }"
 FORBIDDEN = 4403
-
-
-@pytest.fixture
-async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import httpx
 import pytest
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.auth.container import Auth
 from slotlock.auth.invitations import create_password_reset
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role, UserId
@@ -22,7 +22,7 @@ from tests.support.clients.calendars import parse_calendar
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, open_websocket
 from tests.support.clients.exports import csv_rows, download_export
 from tests.support.clients.fixtures import Two
-from tests.support.stores.users import auth_for_database, insert_user, new_email, sign_in_new_user
+from tests.support.stores.users import auth_for_database, insert_user, new_email
 
 MEMBER_COUNT = 1
 
@@ -53,13 +53,6 @@ SET_PASSWORD = """mutation($token: String!, $password: String!) {
 USERS = "query($text: String!) { users(filter: {text: $text}) { nodes { id } } }"
 SET_GROUPS = "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }"
 FEED = "mutation { createCalendarFeed { url organizedUrl } }"
-
-
-@pytest.fixture
-async def admin(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
-    """Return an admin."""
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return BookingClient(http, two_apps[0].url, await sign_in_new_user(auth, Role.ADMIN))
 
 
 async def create(client: GraphQLTestClient, **fields: Any) -> Json:
@@ -114,12 +107,11 @@ async def test_a_new_address_ends_the_invitation_and_gets_another(clients: Two) 
 
 
 async def test_a_new_address_ends_a_reset_token(
-    two_apps: Pair, clients: Two, admin: BookingClient
+    auth: Auth, clients: Two, admin: BookingClient
 ) -> None:
     member, organizer = clients
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        user = await insert_user(auth)
-        reset = await create_password_reset(auth, user)
+    user = await insert_user(auth)
+    reset = await create_password_reset(auth, user)
     assert reset is not None
     user_id = (await organizer.execute(USERS, text=user.email))["nodes"][0]["id"]
     await admin.execute(UPDATE, input={"userId": user_id, "email": new_email()})

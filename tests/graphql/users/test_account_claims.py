@@ -1,10 +1,7 @@
 """Claims of accounts that a stranger registered, and what becomes of their bookings."""
 
-from collections.abc import AsyncIterator
-
 import httpx
 import pytest
-from pymongo import MongoClient
 from redis import Redis
 
 from slotlock.auth.admin import account_claims
@@ -12,7 +9,7 @@ from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import BadTokenError
-from slotlock.domain.users.user import Role, User
+from slotlock.domain.users.user import User
 from tests.support.apps.deployment import lock_key
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
@@ -27,7 +24,8 @@ from tests.support.clients.campaigns import (
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.fixtures import Two
 from tests.support.scenarios.families import store_guardians
-from tests.support.stores.users import auth_for_database, insert_user
+from tests.support.stores.empty_database import stored_database
+from tests.support.stores.users import insert_user
 
 MEMBER_COUNT = 1
 CLAIM = """mutation($user: ID!, $cancel: Boolean) {
@@ -44,22 +42,9 @@ BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 
 
 @pytest.fixture
-async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
-        yield opened
-
-
-@pytest.fixture
 async def stranger(auth: Auth) -> User:
     """Return a user who registered."""
     return await insert_user(auth, self_registered=True)
-
-
-@pytest.fixture
-async def admin(two_apps: Pair, http: httpx.AsyncClient, auth: Auth) -> BookingClient:
-    """Return an admin."""
-    token = (await open_session(auth, await insert_user(auth, Role.ADMIN))).access_token
-    return BookingClient(http, two_apps[0].url, token)
 
 
 @pytest.fixture
@@ -109,8 +94,7 @@ async def test_a_claim_leaves_who_acts_for_whom(
     auth: Auth, admin: BookingClient, mongo_url: str
 ) -> None:
     parent, child = [await insert_user(auth, self_registered=True) for _ in range(2)]
-    with MongoClient[Json](mongo_url) as mongo:
-        store_guardians(mongo.get_default_database(), child.id, parent.id)
+    store_guardians(stored_database(mongo_url), child.id, parent.id)
     for user in (parent, child):
         assert (await claim(admin, user))["__typename"] == "UserClaimed"
     found = await auth.repositories.users.find_dependents([parent.id])

@@ -1,6 +1,5 @@
 """Who may change which account, and references to users that are not read."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -20,7 +19,7 @@ from slotlock.infrastructure.mongo.client import open_database
 from tests.support.apps.processes import Pair
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.clients.user_files import post_user_file
-from tests.support.stores.users import auth_for_database, insert_user, new_email
+from tests.support.stores.users import insert_user, new_email
 
 REFUSAL = "__typename ... on Refusal { code }"
 # By name, in an order in which none prevents the next one.
@@ -76,12 +75,6 @@ GRANTS: dict[Role, tuple[str, ...]] = {
 LOG = """query($user: ID!) { auditLog(filter: {userId: $user}, first: 5) {
   nodes { action edits { field before after } } } }"""
 USER_ID = UserId("0" * 23 + "7")
-
-
-@pytest.fixture
-async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
-        yield opened
 
 
 async def through_graphql(client: GraphQLTestClient, door: str, user: User) -> str:

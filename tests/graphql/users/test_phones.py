@@ -1,23 +1,21 @@
 """Telephone numbers: who sees one, who changes it, and where it is not."""
 
-from contextlib import closing
-
 import pytest
 from bson.json_util import dumps
-from pymongo import MongoClient
 
 from slotlock.auth.admin.user_import import import_users
+from slotlock.auth.container import Auth
 from slotlock.domain.user_files.plan import ImportResult
 from slotlock.domain.users import user
 from slotlock.domain.users.user import Caller, Role, UserId, normalize_phone, validate_phone
 from slotlock.graphql.users.user_queries import User
 from slotlock.services.container import utc_now
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import Json
 from tests.support.clients.exports import download_export, load_workbook_bytes
 from tests.support.clients.fixtures import Two
 from tests.support.clients.user_files import CLAIM_ALL
-from tests.support.stores.users import auth_for_database, insert_user, new_email
+from tests.support.stores.empty_database import stored_database
+from tests.support.stores.users import insert_user, new_email
 
 MEMBER_COUNT = 2
 UPDATE_ME = """mutation($phone: String) { updateMe(phone: $phone) {
@@ -128,46 +126,43 @@ async def test_lists_of_users_and_personal_data_have_the_number_and_rosters_do_n
     assert [row[5] for row in rows if row[6]] == [NUMBER]
     own = await member.http.get(f"{member.url}/personal-data", headers=member.headers)
     assert own.json()["account"][0]["phone"] == NUMBER
-    with closing(MongoClient[Json](mongo_url)) as client:
-        database = client.get_default_database()
-        assert not [
-            name
-            for name in database.list_collection_names()
-            if name != "users" and NUMBER in dumps(database[name].find())
-        ]
+    database = stored_database(mongo_url)
+    assert not [
+        name
+        for name in database.list_collection_names()
+        if name != "users" and NUMBER in dumps(database[name].find())
+    ]
 
 
-async def test_a_file_sets_numbers_and_an_empty_cell_leaves_one(mongo_url: str) -> None:
-    async with auth_for_database(mongo_url) as auth:
-        ada, ben = new_email(), new_email()
+async def test_a_file_sets_numbers_and_an_empty_cell_leaves_one(auth: Auth) -> None:
+    ada, ben = new_email(), new_email()
 
-        async def send(*lines: str) -> ImportResult:
-            outcome = await import_users(auth, "\n".join(lines).encode(), dry_run=False)
-            assert isinstance(outcome, ImportResult)
-            return outcome
+    async def send(*lines: str) -> ImportResult:
+        outcome = await import_users(auth, "\n".join(lines).encode(), dry_run=False)
+        assert isinstance(outcome, ImportResult)
+        return outcome
 
-        async def numbers() -> list[str | None]:
-            users = auth.repositories.users
-            found = [await users.find_with_password_hash(email) for email in (ada, ben)]
-            return [each and each[0].phone for each in found]
+    async def numbers() -> list[str | None]:
+        users = auth.repositories.users
+        found = [await users.find_with_password_hash(email) for email in (ada, ben)]
+        return [each and each[0].phone for each in found]
 
-        created = await send("E-Mail;Name;Handynummer", f"{ada};Ada;{NUMBER}", f"{ben};Ben;")
-        assert (created.created, await numbers()) == (2, [NUMBER, None])
-        again = await send("email,联系方式", f"{ada},", f"{ben},110")
-        assert (again.unchanged, again.updated, await numbers()) == (1, 1, [NUMBER, "110"])
-        assert (await send("email,name", f"{ada},Ada")).unchanged == 1
-        assert await numbers() == [NUMBER, "110"]
+    created = await send("E-Mail;Name;Handynummer", f"{ada};Ada;{NUMBER}", f"{ben};Ben;")
+    assert (created.created, await numbers()) == (2, [NUMBER, None])
+    again = await send("email,联系方式", f"{ada},", f"{ben},110")
+    assert (again.unchanged, again.updated, await numbers()) == (1, 1, [NUMBER, "110"])
+    assert (await send("email,name", f"{ada},Ada")).unchanged == 1
+    assert await numbers() == [NUMBER, "110"]
 
 
-async def test_a_claimed_account_loses_the_number_that_a_stranger_entered(mongo_url: str) -> None:
-    async with auth_for_database(mongo_url) as auth:
-        for line, left in (("email", None), ("email,phone", "110")):
-            stranger = await insert_user(auth, self_registered=True)
-            users = auth.repositories.users
-            assert await users.set_preferences(stranger.id, "de", {}, NUMBER)
-            cells = ",".join((stranger.login_name, *(["110"] if left else [])))
-            body = f"{line}\n{cells}\n".encode()
-            await import_users(auth, body, dry_run=False, choices=CLAIM_ALL)
-            found = await users.find_with_password_hash(stranger.login_name)
-            assert found is not None
-            assert (found[0].self_registered, found[0].phone) == (False, left)
+async def test_a_claimed_account_loses_the_number_that_a_stranger_entered(auth: Auth) -> None:
+    for line, left in (("email", None), ("email,phone", "110")):
+        stranger = await insert_user(auth, self_registered=True)
+        users = auth.repositories.users
+        assert await users.set_preferences(stranger.id, "de", {}, NUMBER)
+        cells = ",".join((stranger.login_name, *(["110"] if left else [])))
+        body = f"{line}\n{cells}\n".encode()
+        await import_users(auth, body, dry_run=False, choices=CLAIM_ALL)
+        found = await users.find_with_password_hash(stranger.login_name)
+        assert found is not None
+        assert (found[0].self_registered, found[0].phone) == (False, left)

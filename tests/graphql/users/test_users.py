@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from slotlock.auth.admin.user_import import import_users
+from slotlock.auth.container import Auth
 from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, Pair
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.fixtures import Two
 from tests.support.clients.user_files import generated_user_csv, user_csv
-from tests.support.stores.users import auth_for_database
 
 MEMBER_COUNT = 1
 
@@ -52,19 +52,16 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-async def school(two_apps: Pair) -> str:
+async def school(auth: Auth) -> str:
     """Import a group of 25 users and 2 choir members of one email domain.
 
     Returns the domain, which is also the name of the group.
     """
     # A hexadecimal name could match a search text like "ad".
     name = f"x{secrets.token_hex(8)}.test"
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        await import_users(auth, generated_user_csv(name, 25, name), dry_run=False)
-        body = user_csv(
-            name, {"ada.byron": "Ada Lovelace", "rene": "Ren\u00e9 M\u00fcller"}, "choir"
-        )
-        await import_users(auth, body, dry_run=False)
+    await import_users(auth, generated_user_csv(name, 25, name), dry_run=False)
+    body = user_csv(name, {"ada.byron": "Ada Lovelace", "rene": "Ren\u00e9 M\u00fcller"}, "choir")
+    await import_users(auth, body, dry_run=False)
     return name
 
 
@@ -79,7 +76,7 @@ async def search_names(organizer: GraphQLTestClient, **filter_: Any) -> list[str
 
 
 async def test_users_are_listed_by_family_name_where_a_file_gave_one(
-    clients: Two, two_apps: Pair
+    auth: Auth, clients: Two
 ) -> None:
     group = f"x{secrets.token_hex(8)}"
     names = [
@@ -94,8 +91,7 @@ async def test_users_are_listed_by_family_name_where_a_file_gave_one(
     logins = [f"{number}{group}" for number in range(len(names))]
     pupils = [f"{name};{login};{group}" for name, login in zip(names, logins, strict=True)]
     body = "\n".join(["last name;first name;username;class", *pupils]).encode()
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        await import_users(auth, body, dry_run=False)
+    await import_users(auth, body, dry_run=False)
 
     async def listed() -> list[tuple[str, str | None]]:
         found = await clients[1].all_nodes(FAMILY_NAMES, filter={"group": group}, first=2)
@@ -112,8 +108,7 @@ async def test_users_are_listed_by_family_name_where_a_file_gave_one(
     pupils[0] = f"Aachen;Aaron;{logins[0]};{group}"
     pupils[4] = f"Aalto;Nora;{logins[4]};{group}"  # the same name, split by now
     body = "\n".join(["last name;first name;username;class", *pupils]).encode()
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        await import_users(auth, body, dry_run=False)
+    await import_users(auth, body, dry_run=False)
     assert (await listed())[:2] == [("Aaron Aachen", "Aachen"), ("Nora Aalto", "Aalto")]
 
 

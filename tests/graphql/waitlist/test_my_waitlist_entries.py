@@ -2,7 +2,7 @@
 
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
-from tests.support.clients.client import Json, WebSocketTestClient, hours_from_now, open_websocket
+from tests.support.clients.client import Json, WebSocketTestClient, open_websocket, times_in
 from tests.support.clients.fixtures import Four
 
 MEMBER_COUNT = 3
@@ -19,8 +19,7 @@ WATCH_POSITIONS = "subscription { myWaitlistEntries { slotId position slot { wai
 
 async def add_full_slot(organizer: BookingClient, hour: int = 48, **fields: object) -> str:
     """Create a slot whose only place the organizer has."""
-    times = {"startTime": hours_from_now(hour), "endTime": hours_from_now(hour + 1)}
-    slot_id = await organizer.add_slot(**times, **fields)
+    slot_id = await organizer.add_slot(**times_in(hour), **fields)
     await organizer.book_slot(slot_id)
     return slot_id
 

@@ -12,8 +12,6 @@ from slotlock.domain.admission.tickets import RequestLost, Ticket
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.campaigns.terms import SlotAdmission
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
@@ -21,10 +19,10 @@ from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, execute_booking
 from slotlock.services.container import Services
 from tests.support.apps.processes import free_port
-from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
+from tests.support.stores.slots import insert_slot
 
 
 @pytest.fixture
@@ -34,12 +32,9 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
         yield opened
 
 
-async def insert_slot(services: Services, admission: SlotAdmission = SlotAdmission.ANY) -> SlotId:
+async def add_slot(services: Services, admission: SlotAdmission = SlotAdmission.ANY) -> SlotId:
     """Insert a slot with three places."""
-    start = MORNING.replace(year=2041)
-    slot = build_slot(3, id=new_slot_id(), start=start, admission=admission)
-    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
-    return slot.id
+    return await insert_slot(services, 3, start=MORNING.replace(year=2041), admission=admission)
 
 
 @pytest.mark.parametrize("admission", [SlotAdmission.ANY, SlotAdmission.QUEUE_ONLY])
@@ -54,7 +49,7 @@ def test_without_redis_the_same_key_returns_the_same_ticket(
         unreachable = AutoPipeline(redis_client(f"redis://127.0.0.1:{free_port()}"))
         services = copy(pair.services[0])
         services.admission_queue, services.now = AdmissionQueue(unreachable), ticking_clock
-        caller, slot_id = pair.callers[0], await insert_slot(services, admission)
+        caller, slot_id = pair.callers[0], await add_slot(services, admission)
         options = BookingOptions(key="k")
         first = await request_booking(services, caller, slot_id, caller.user_id, options)
         second = await request_booking(services, caller, slot_id, caller.user_id, options)
@@ -71,7 +66,7 @@ def test_a_queued_request_whose_ticket_is_lost_is_not_booked_but_a_new_one_is(
 ) -> None:
     async def execute_after_loss() -> tuple[object, object]:
         services, organizer, user = pair.services[0], pair.callers[-1], pair.callers[0]
-        slot_id, options = await insert_slot(services), BookingOptions(key="k")
+        slot_id, options = await add_slot(services), BookingOptions(key="k")
         key = options.to_idempotency_key(organizer, BookSlotCommand.name, slot_id, user.user_id)
         assert key is not None
         await services.idempotency_records.save(key.lost_record(MORNING))

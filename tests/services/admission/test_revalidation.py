@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
-from pymongo import MongoClient
 
 from slotlock.auth.admin import account_admin
 from slotlock.domain.users.user import Role, User, UserId
@@ -19,7 +18,7 @@ from tests.support.clients.campaigns import (
     unpublish_campaign,
     update_campaign,
 )
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import hours_from_now
 from tests.support.clients.teams import LEAVE_TEAM
 from tests.support.queue.deployment import (
     QueueClient,
@@ -28,6 +27,7 @@ from tests.support.queue.deployment import (
 )
 from tests.support.scenarios.families import store_guardians
 from tests.support.scenarios.led_course import CREATE_LED
+from tests.support.stores.empty_database import stored_database
 from tests.support.stores.users import auth_for_database
 
 __all__ = ["crowded_queue_deployment"]
@@ -197,14 +197,13 @@ async def end_guardianship(sent: Sent) -> None:
 
 def set_stored_guardians(deployment: QueueDeployment, user_id: str, *guardian_ids: str) -> None:
     """Replace the guardians of a user in the database."""
-    with MongoClient[Json](deployment.mongo_url) as mongo:
-        store_guardians(mongo.get_default_database(), user_id, *guardian_ids)
+    store_guardians(stored_database(deployment.mongo_url), user_id, *guardian_ids)
 
 
 async def end_lead(sent: Sent) -> None:
-    with MongoClient[Json](sent.deployment.mongo_url) as mongo:
-        leader = {"leader": ObjectId((await sent.sender.fetch_user_id())[-24:])}
-        mongo.get_default_database()["resources"].update_one(leader, {"$unset": {"leader": ""}})
+    leader = {"leader": ObjectId((await sent.sender.fetch_user_id())[-24:])}
+    resources = stored_database(sent.deployment.mongo_url)["resources"]
+    resources.update_one(leader, {"$unset": {"leader": ""}})
 
 
 async def add_led_slot(organizer: BookingClient, leader: BookingClient, pupil: QueueClient) -> str:

@@ -2,14 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import MadeAs, SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
@@ -17,9 +16,7 @@ from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.booking.tickets import Ticket
-from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import slot_document_updates
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.infrastructure.mongo.users.user_repository import UserRepository
 from slotlock.infrastructure.redis.admission.admission_queue import (
     REQUEST_HASH_CHARS,
@@ -39,39 +36,28 @@ from slotlock.services.booking.book import (
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.apps.variants.slot_writer import _id_only_filter
-from tests.support.domain.builders import HOUR, build_slot
+from tests.support.domain.builders import HOUR
 from tests.support.model.operations import MORNING
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.scenarios.families import store_guardians
-
-
-@pytest.fixture(scope="module")
-def opened(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two services on a database of their own."""
-    with open_service_pair(servers, "guardian_bookings") as opened:
-        yield opened
+from tests.support.stores.slots import insert_slot
 
 
 @pytest.fixture
-def pair(opened: ServicePair) -> ServicePair:
-    """Return them without bookings and families."""
-    opened.reset()
-    opened.database["users"].update_many({}, {"$unset": {"guardians": ""}})
-    return opened
+def pair(pair: ServicePair) -> ServicePair:
+    """Return two services without bookings and families."""
+    pair.reset()
+    pair.database["users"].update_many({}, {"$unset": {"guardians": ""}})
+    return pair
 
 
 def add_slots(pair: ServicePair, *capacities: int, choice_group: str | None = None) -> list[SlotId]:
     """Insert a slot of each capacity."""
     start = MORNING.replace(year=2041)
-    slots = [
-        build_slot(
-            capacity, id=new_slot_id(), start=start, end=start + HOUR, choice_group=choice_group
-        )
-        for capacity in capacities
+    facts = {"start": start, "end": start + HOUR, "choice_group": choice_group}
+    return [
+        pair.runner.run(insert_slot(pair.services[0], capacity, **facts)) for capacity in capacities
     ]
-    writer = pair.services[0].slot_writer
-    assert check_written(pair.runner.run(writer.commit(WriteSet((), new_slots=tuple(slots)))))
-    return [slot.id for slot in slots]
 
 
 def booked_users(pair: ServicePair, slot_id: SlotId) -> list[UserId]:

@@ -1,24 +1,15 @@
 """A team may change between the permission to book for a teammate and the write of the booking."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.services import teams
 from slotlock.services.booking.book import BookingOptions, book_slot
 from tests.support.model.checker import ModelChecker, SlotShape
-from tests.support.model.service_pair import ServicePair, open_service_pair
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two services on a database of their own."""
-    with open_service_pair(servers, "team_bookings") as opened:
-        yield opened
+from tests.support.model.service_pair import ServicePair
 
 
 @pytest.mark.parametrize(("leaving", "outcome"), [(2, "Booked"), (1, "NotTeammate")])

@@ -11,16 +11,15 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
 from slotlock.domain.booking.booking_refusals import AlreadyBooked, Locked, SlotFull
 from slotlock.domain.users.user import Caller
-from slotlock.infrastructure.mongo.ids import new_slot_id, new_waitlist_entry_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
+from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.services import batch_decision
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.booking.waitlist import JoinWaitlist, LeaveWaitlist, join
 from slotlock.services.commands.commit import decide_and_commit
-from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
+from tests.support.stores.slots import insert_slot
 
 LONGER_THAN_A_HOLD = timedelta(hours=1)
 
@@ -34,28 +33,26 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
 async def let_the_only_place_become_free(pair: ServicePair) -> SlotId:
     """Let the hold of caller 0 expire, for which caller 1 waits, and write nothing of it."""
     services, (holder, waiting) = pair.services[0], pair.callers[:2]
-    slot = build_slot(1, id=new_slot_id(), start=MORNING.replace(year=2041))
-    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
-    await book_slot(services, holder, slot.id, holder.user_id, BookingOptions(hold=True))
-    await join(services, slot.id, waiting.user_id, 0)
+    slot_id = await insert_slot(services, 1, start=MORNING.replace(year=2041))
+    await book_slot(services, holder, slot_id, holder.user_id, BookingOptions(hold=True))
+    await join(services, slot_id, waiting.user_id, 0)
     pair.clock.advance(LONGER_THAN_A_HOLD)
-    return slot.id
+    return slot_id
 
 
 def test_a_place_that_the_same_batch_could_not_write_refuses_nobody(pair: ServicePair) -> None:
     services, writer = pair.services[0], pair.slot_writer(0)
 
     async def book_the_last_place_twice() -> list[type[object]]:
-        slot = build_slot(1, id=new_slot_id(), start=MORNING.replace(year=2041))
-        assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
+        slot_id = await insert_slot(services, 1, start=MORNING.replace(year=2041))
         commands = [
-            BookSlotCommand.create(caller, slot.id, caller.user_id, False, None)
+            BookSlotCommand.create(caller, slot_id, caller.user_id, False, None)
             for caller in pair.callers[:2]
         ]
         paused = writer.pause_next_commit()
         batch = asyncio.create_task(decide_and_commit(services, commands, max_attempts=1))
         await paused.wait()
-        pair.database["slots"].update_one({"_id": ObjectId(slot.id)}, {"$inc": {"version": 1}})
+        pair.database["slots"].update_one({"_id": ObjectId(slot_id)}, {"$inc": {"version": 1}})
         writer.resume_event.set()
         return [type(result.outcome) for result in (await batch).results]
 

@@ -1,31 +1,22 @@
 """One idempotency key with two requests in one batch, or in two processes without Redis."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.locks.redis_locks import RedisLocks
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.commands import idempotency
 from tests.support.model.checker import ModelChecker, SlotShape
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.polling import eventually
 
 KEY = "the same"
 # The number of the user to book for, and whether to hold. The organizer has the number 5.
 Question = tuple[int, bool]
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Open two service instances on a database of their own."""
-    with open_service_pair(servers, "key_in_a_batch") as opened:
-        yield opened
 
 
 async def _served_together(

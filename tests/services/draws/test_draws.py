@@ -15,7 +15,6 @@ from unittest.mock import AsyncMock
 import pytest
 from bson import ObjectId
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.booking_outcomes import Booked, BookingCancelled, WaitlistLeft
 from slotlock.domain.booking.booking_refusals import DrawOnly
@@ -78,7 +77,7 @@ from slotlock.services.draws.wishes import WishesSaved
 from slotlock.services.erasure import finish_erasure
 from slotlock.services.workers import draw_worker
 from tests.support.domain.builders import build_slot
-from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.service_pair import ServicePair
 from tests.support.scenarios.families import store_guardians
 from tests.support.stores.slots import insert_new_slots
 from tests.support.stores.users import new_email
@@ -311,13 +310,6 @@ class Scene:
 def joins(*arguments: Any) -> bool:
     """Return whether these arguments of `run_with_lock` let users join a waiting list."""
     return isinstance(arguments[1][0], JoinWaitlist)
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two services on a database of their own."""
-    with open_service_pair(servers, "draws") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from slotlock.auth.tokens import TokenClaims, new_token_id
 from slotlock.services.container import utc_now
 from tests.support.apps.deployment import app_variant
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
     create_campaign,
@@ -28,8 +28,6 @@ from tests.support.clients.client import (
     open_websocket,
 )
 from tests.support.stores.users import UserTokens, auth_for_database
-
-Pair = tuple[AppProcess, AppProcess]
 
 SET_CAPACITY = "mutation($id: ID!) { updateSlot(input: {slotId: $id, capacity: 7}) { __typename } }"
 CANCEL_SLOT = "mutation($id: ID!) { cancelSlot(slotId: $id) { __typename } }"

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.campaigns import (
     PUBLISH_CAMPAIGN,
     UNPUBLISH_CAMPAIGN,
@@ -17,8 +17,6 @@ from tests.support.clients.client import (
     open_websocket,
 )
 from tests.support.stores.users import UserTokens
-
-Pair = tuple[AppProcess, AppProcess]
 
 WATCH_CAMPAIGNS = """subscription {
   campaignChanges { campaignId campaign { name published state } }

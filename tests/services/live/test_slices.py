@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -13,17 +14,15 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.container import Services
 from slotlock.services.live import availability_hub
 from slotlock.services.live.availability_hub import PUBLISH_BATCH_SIZE, AvailabilitySubscription
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE
-from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
+from tests.support.stores.slots import insert_slot
 
 WATCHERS = 2000
 SUBSCRIPTIONS = 5 * PUBLISH_BATCH_SIZE
@@ -46,11 +45,7 @@ def pair(servers: EmbeddedServers, has_slices: bool) -> Iterator[ServicePair]:
         yield opened
 
 
-async def insert_slot(services: Services) -> SlotId:
-    """Insert a slot."""
-    slot = build_slot(9, id=new_slot_id(), start=MORNING.replace(year=2041))
-    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
-    return slot.id
+add_slot = partial(insert_slot, capacity=9, start=MORNING.replace(year=2041))
 
 
 class Watchers:
@@ -83,7 +78,7 @@ class Watchers:
 @asynccontextmanager
 async def open_watchers(services: Services) -> AsyncIterator[tuple[Watchers, Availability]]:
     """Yield the watchers of a new slot once all have read its first state, and that state."""
-    watchers = Watchers(await insert_slot(services))
+    watchers = Watchers(await add_slot(services))
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
         reading = []
         for number in range(WATCHERS):
@@ -118,7 +113,7 @@ def test_a_state_reaches_all_subscriptions_in_slices_and_a_newer_one_overtakes_i
     services = pair.services[0]
 
     async def largest_slice() -> int:
-        slot_id = await insert_slot(services)
+        slot_id = await add_slot(services)
         async with AsyncExitStack() as stack:
             subscriptions = [
                 await stack.enter_async_context(services.availability.subscribe([slot_id]))
@@ -149,7 +144,7 @@ def test_bookings_elsewhere_get_through_while_a_change_is_delivered(
         between = 0
         async with open_watchers(services) as (watchers, state):
             for version in range(2, 2 + CHANGES):
-                other_id = await insert_slot(services)
+                other_id = await add_slot(services)
                 services.availability.publish(replace(state, version=version))
                 while not watchers.count(version):
                     await asyncio.sleep(0)

@@ -1,14 +1,12 @@
 """A sweep ends expired holds and waitlists of started slots, and finishes what others left."""
 
 import asyncio
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.decision import BookingChangeRequest, LoadedState
 from slotlock.domain.booking.rules.booking_changes import confirm
@@ -24,20 +22,12 @@ from slotlock.services.workers import hold_sweeper
 from tests.support.domain.builders import build_patch
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.scenario import ModelScenario
-from tests.support.model.service_pair import ServicePair, open_service_pair
-from tests.support.queue.deployment import with_own_redis_database
+from tests.support.model.service_pair import ServicePair
 from tests.support.stores.lock_nodes import release_lease
 
+OWN_REDIS = True
 # Members that no other test of this module needs.
 BANNED_BEFORE_JOINING, BANNED_WHILE_WAITING = 2, 3
-
-
-@pytest.fixture(scope="module")
-def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Yield two services on a database of their own, without background sweeps."""
-    # The sweepers of other apps would have the lease at times.
-    with open_service_pair(with_own_redis_database(servers), "sweeping") as opened:
-        yield opened
 
 
 def create_held_slots(pair: ServicePair, count: int) -> list[SlotId]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,6 +28,7 @@ from tests.support.board.sources import sent_modules
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import TIMEOUT_S
+from tests.support.scenarios.led_course import CREATE_LED
 from tests.support.stores.users import auth_for_database, new_email
 
 VOUCH = "mutation($id: ID!) { vouchForUser(userId: $id) { __typename } }"
@@ -36,6 +38,14 @@ REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
 LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
   ... on Session { accessToken refreshToken }
 } }"""
+CREATE_USER = """mutation($input: CreateUserInput!) { createUser(input: $input) {
+  ... on UserCreated { invitationToken } } }"""
+# Notes what is said to screen readers.
+NOTE_SAYINGS = """globalThis.sayings = [];
+new MutationObserver(() => {
+  const said = document.getElementById("status")?.textContent;
+  if (said && said !== sayings.at(-1)) sayings.push(said);
+}).observe(document, { childList: true, subtree: true });"""
 PASSWORD = "correct horse battery staple"
 OPEN_STATES = ("open", "almost")
 # The values of a parameter that says whether pages have the guards of the test.
@@ -92,6 +102,14 @@ class Board:
     async def vouch_for(self, student: Student) -> None:
         """Let the organizer vouch for a student, who can get groups and a role then."""
         await self.organizer.execute(VOUCH, id=await student.fetch_user_id())
+
+    async def teacher(self, name: str, resource: str) -> Student:
+        """Register a member who leads a resource."""
+        user = await self.student(name)
+        await self.vouch_for(user)
+        leader = await user.fetch_user_id()
+        await self.organizer.execute(CREATE_LED, name=resource, leader=leader)
+        return user
 
     async def colleague(self, name: str) -> Student:
         """Register a member who became an organizer."""
@@ -236,17 +254,44 @@ async def serve_sources(page: Page) -> None:
     await page.route("**/sources/**", handle)
 
 
-def sent_keys(page: Page) -> list[str]:
+def sent_keys(page: Page, operation: str = "bookSlot") -> list[str]:
     """Return a list to which the idempotency key of each request to book is added."""
     keys: list[str] = []
 
     def note(request: Request) -> None:
-        if asks_for(request, "bookSlot"):
+        if asks_for(request, operation):
             variables = json.loads(request.post_data or "")["variables"]
             keys.append(variables["input"]["idempotencyKey"])
 
     page.on("request", note)
     return keys
+
+
+async def before_each(
+    pages: Page | BrowserContext, operation: str, act: Callable[[], Awaitable[object]]
+) -> None:
+    """Do something before the server gets a request for an operation."""
+
+    async def handle(route: Route) -> None:
+        if asks_for(route.request, operation):
+            await act()
+        await route.fallback()
+
+    await pages.route("**/graphql", handle)
+
+
+async def lose_first(page: Page, operation: str) -> asyncio.Event:
+    """Let the server never get the first request for an operation. Return when it is sent."""
+    is_sent = asyncio.Event()
+
+    async def handle(route: Route) -> None:
+        if not is_sent.is_set() and asks_for(route.request, operation):
+            is_sent.set()
+        else:
+            await route.fallback()
+
+    await page.route("**/graphql", handle)
+    return is_sent
 
 
 async def lose_first_answer(page: Page) -> None:

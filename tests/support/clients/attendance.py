@@ -8,7 +8,7 @@ import numpy
 import zxingcpp
 
 from tests.support.clients.booking_client import BookingClient
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
 
 SVG = "{http://www.w3.org/2000/svg}"
 MODULE_PIXELS = 8
@@ -63,7 +63,7 @@ async def fetch_code(client: BookingClient, booking_id: str) -> str:
 
 def meetings_at(*hours: float) -> Json:
     """Return the fields of a course with meetings of an hour that start in so many hours."""
-    extra = [{"startTime": hours_from_now(h), "endTime": hours_from_now(h + 1)} for h in hours]
+    extra = [times_in(h) for h in hours]
     today = hours_from_now(0)[:10]
     return {
         "startTime": None,
@@ -88,7 +88,7 @@ async def booked_soon(
     organizer: BookingClient, user: BookingClient, **fields: Any
 ) -> tuple[str, str]:
     """Return a slot that starts in an hour, and the booking of a user in it."""
-    fields = {"startTime": hours_from_now(1), "endTime": hours_from_now(2), **fields}
+    fields = {**times_in(1), **fields}
     slot_id = await organizer.add_slot(**fields)
     return slot_id, str((await user.book_slot(slot_id))["booking"]["id"])
 

@@ -1,17 +1,16 @@
 """A client for every booking operation, and changes of stored holds that replace waiting."""
 
 import time
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import LOCK_WAIT_MS, GraphQLTestClient, Json
 from tests.support.clients.teams import ACCEPT_INVITATION, CREATE_TEAM, INVITE_TO_TEAM
+from tests.support.stores.empty_database import stored_database
 from tests.support.stores.users import create_user_tokens
 
 # The clock of a process is behind MongoDB's by up to a round trip.
@@ -207,57 +206,54 @@ def create_booking_clients(
 
 def expire_holds(mongo_url: str, *slot_ids: str, expired_for_s: float = 0.0) -> None:
     """Move the end of every hold in these slots into the past of all processes."""
-    with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
-        slots = client.get_default_database()["slots"]
-        ended_at = datetime.now(UTC) - timedelta(seconds=expired_for_s)
-        for slot_id in slot_ids:
-            query = {"_id": ObjectId(slot_id[-24:])}
-            slot = slots.find_one(query)
-            assert slot is not None
-            for index, booking in enumerate(slot["bookings"]):
-                if "heldUntil" in booking:
-                    path = f"bookings.{index}"
-                    last = len(booking["history"]) - 1
-                    # The booking may have been confirmed since it was read.
-                    unchanged = {
-                        **query,
-                        f"{path}.id": booking["id"],
-                        f"{path}.heldUntil": booking["heldUntil"],
-                    }
-                    times = {
-                        f"{path}.heldUntil": ended_at,
-                        f"{path}.history.{last}.heldUntil": ended_at,
-                    }
-                    slots.update_one(unchanged, {"$set": {**times, "nextDeadline": ended_at}})
+    slots = stored_database(mongo_url)["slots"]
+    ended_at = datetime.now(UTC) - timedelta(seconds=expired_for_s)
+    for slot_id in slot_ids:
+        query = {"_id": ObjectId(slot_id[-24:])}
+        slot = slots.find_one(query)
+        assert slot is not None
+        for index, booking in enumerate(slot["bookings"]):
+            if "heldUntil" in booking:
+                path = f"bookings.{index}"
+                last = len(booking["history"]) - 1
+                # The booking may have been confirmed since it was read.
+                unchanged = {
+                    **query,
+                    f"{path}.id": booking["id"],
+                    f"{path}.heldUntil": booking["heldUntil"],
+                }
+                times = {
+                    f"{path}.heldUntil": ended_at,
+                    f"{path}.history.{last}.heldUntil": ended_at,
+                }
+                slots.update_one(unchanged, {"$set": {**times, "nextDeadline": ended_at}})
     time.sleep(CLOCK_LAG_S)
 
 
 def expire_all_holds(mongo_url: str, slot_ids: list[str]) -> None:
     """Let the holds of many slots expire at the same instant. None may have been extended."""
-    with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
-        ended_at = datetime.now(UTC)
-        client.get_default_database()["slots"].update_many(
-            {"_id": {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}},
-            {
-                "$set": {
-                    "bookings.$[held].heldUntil": ended_at,
-                    "bookings.$[held].history.$[].heldUntil": ended_at,
-                    "nextDeadline": ended_at,
-                }
-            },
-            array_filters=[{"held.heldUntil": {"$exists": True}}],
-        )
+    ended_at = datetime.now(UTC)
+    stored_database(mongo_url)["slots"].update_many(
+        {"_id": {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}},
+        {
+            "$set": {
+                "bookings.$[held].heldUntil": ended_at,
+                "bookings.$[held].history.$[].heldUntil": ended_at,
+                "nextDeadline": ended_at,
+            }
+        },
+        array_filters=[{"held.heldUntil": {"$exists": True}}],
+    )
 
 
 def backdate_bookings(mongo_url: str, slot_id: str, minutes: int) -> None:
     """Move the creation of every booking of a slot into the past. The end of holds stays."""
-    with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
-        slots = client.get_default_database()["slots"]
-        slot = slots.find_one({"_id": ObjectId(slot_id[-24:])})
-        assert slot is not None
-        for index, booking in enumerate(slot["bookings"]):
-            is_short = "history" not in booking
-            at = booking["at"] if is_short else booking["history"][0]["at"]
-            field = f"bookings.{index}." + ("at" if is_short else "history.0.at")
-            earlier = {"$set": {field: at - timedelta(minutes=minutes)}}
-            slots.update_one({"_id": slot["_id"]}, earlier)
+    slots = stored_database(mongo_url)["slots"]
+    slot = slots.find_one({"_id": ObjectId(slot_id[-24:])})
+    assert slot is not None
+    for index, booking in enumerate(slot["bookings"]):
+        is_short = "history" not in booking
+        at = booking["at"] if is_short else booking["history"][0]["at"]
+        field = f"bookings.{index}." + ("at" if is_short else "history.0.at")
+        earlier = {"$set": {field: at - timedelta(minutes=minutes)}}
+        slots.update_one({"_id": slot["_id"]}, earlier)

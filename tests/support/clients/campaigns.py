@@ -4,7 +4,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.support.clients.booking_client import BookingClient
-from tests.support.clients.client import LOCK_WAIT_MS, GraphQLTestClient, Json, hours_from_now
+from tests.support.clients.client import (
+    LOCK_WAIT_MS,
+    GraphQLTestClient,
+    Json,
+    hours_from_now,
+    times_in,
+)
 from tests.support.polling import poll_until
 
 CAMPAIGN_FRAGMENT = """fragment C on Campaign {
@@ -167,9 +173,7 @@ async def _claim_with_another(
     client: BookingClient, organizer: BookingClient, slot_id: str
 ) -> Json:
     """Book the slot together with another one and return the refusal of its claim, if any."""
-    other_slot_id = await organizer.add_slot(
-        startTime=hours_from_now(900), endTime=hours_from_now(901)
-    )
+    other_slot_id = await organizer.add_slot(**times_in(900))
     claims = [{"slotId": other_slot_id}, {"slotId": slot_id}]
     outcome: Json = await client.execute(BOOK_SEVERAL_WITH_REFUSALS, input={"claims": claims})
     if outcome["__typename"] != "ClaimsRefused":
@@ -184,9 +188,7 @@ async def move_from_elsewhere(
     client: BookingClient, organizer: BookingClient, slot_id: str
 ) -> Json:
     """Move a booking to the slot from a slot without a campaign and return the result."""
-    other_slot_id = await organizer.add_slot(
-        startTime=hours_from_now(900), endTime=hours_from_now(901)
-    )
+    other_slot_id = await organizer.add_slot(**times_in(900))
     booking = (await client.book_slot(other_slot_id))["booking"]
     fields = {"bookingId": booking["id"], "slotId": slot_id}
     outcome: Json = await client.execute(MOVE_WITH_REFUSAL, input=fields)

@@ -133,9 +133,14 @@ def hours_from_now(hours: float) -> str:
     return (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
 
 
+def times_in(hours: float, length: float = 1) -> Json:
+    """Return the times of a slot that begins this many hours from now, and its length in hours."""
+    return {"startTime": hours_from_now(hours), "endTime": hours_from_now(hours + length)}
+
+
 def slot_input() -> Json:
     """Return the required fields of a new slot, which starts tomorrow."""
-    return {"title": "A slot", "startTime": hours_from_now(24), "endTime": hours_from_now(25)}
+    return {"title": "A slot", **times_in(24)}
 
 
 @asynccontextmanager

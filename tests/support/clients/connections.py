@@ -14,7 +14,7 @@ from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign, set_groups
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, times_in
 from tests.support.clients.series import CREATE_SERIES
 from tests.support.queue.documents import REQUEST_BOOKING
 from tests.support.scenarios.led_course import CREATE_LED
@@ -110,7 +110,7 @@ class ConnectionFixture:
     async def add_activity(self) -> None:
         """Add an item to every connection at a random position, and remove items from some."""
         reader, hour = self.reader, 24 + secrets.randbelow(1_000)
-        times = {"startTime": hours_from_now(hour), "endTime": hours_from_now(hour + 1)}
+        times = times_in(hour)
         new, other = [await reader.add_slot(campaignId=self.campaign_id, **times) for _ in range(2)]
         await reader.book_slot(new)
         await reader.cancel_booking((await reader.book_slot(other))["booking"]["id"])
@@ -146,7 +146,7 @@ async def create_connection_fixture(
     )
     reader_id, led = await reader.fetch_user_id(), f"Teacher {secrets.token_hex(4)}"
     await reader.execute(CREATE_LED, name=led, leader=reader_id)
-    times = {"startTime": hours_from_now(500), "endTime": hours_from_now(501)}
+    times = times_in(500)
     weekly = {"slot": {"title": "Weekly", **times}, "rrule": "FREQ=WEEKLY;COUNT=8"}
     await reader.book_slot(full_slot_id := await reader.add_slot(**times))
     fixture = ConnectionFixture(

@@ -3,7 +3,6 @@
 import csv
 import os
 import re
-from contextlib import closing
 from datetime import UTC, datetime
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any, NamedTuple
 import httpx
 from bson import ObjectId
 from openpyxl import load_workbook
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.stores.empty_database import stored_database
 
 
 class RosterUsers(NamedTuple):
@@ -28,6 +27,13 @@ class RosterUsers(NamedTuple):
     organizer: BookingClient
 
 
+COURSE: Json = {
+    "title": "Schwimmen für Anfänger",
+    "location": "Bad, Bahn 3",
+    "timeZone": "Europe/Berlin",
+    "startTime": "2035-07-02T09:00:00+02:00",
+    "endTime": "2035-07-02T10:30:00+02:00",
+}
 FILE_NAME = re.compile(
     r'attachment; filename="([a-z0-9-]+-)?(roster|teilnehmer|sign-in-sheets|slots|users|timetables)'
     r'-\d{4}-\d\d-\d\d\.(csv|xlsx|pdf)"'
@@ -83,9 +89,8 @@ def load_workbook_bytes(body: bytes) -> Any:
 async def set_name_and_groups(mongo_url: str, user: BookingClient, name: str, *groups: str) -> None:
     """Set the name and the groups of a user in the database."""
     user_id = ObjectId((await user.fetch_user_id())[-24:])
-    with closing(MongoClient[Json](mongo_url)) as client:
-        users = client.get_default_database()["users"]
-        users.update_one({"_id": user_id}, {"$set": {"name": name, "groups": list(groups)}})
+    users = stored_database(mongo_url)["users"]
+    users.update_one({"_id": user_id}, {"$set": {"name": name, "groups": list(groups)}})
 
 
 def insert_many_slots(
@@ -93,30 +98,26 @@ def insert_many_slots(
 ) -> None:
     """Insert copies of the campaign's slot with this many bookings of unknown users each."""
     now = datetime.now(UTC)
-    with closing(MongoClient[Json](mongo_url)) as client:
-        slots = client.get_default_database()["slots"]
-        template = slots.find_one({"campaign.id": ObjectId(campaign_id[-24:])})
-        assert template is not None
-        bookings = [
-            {"id": ObjectId(), "user": ObjectId(), "at": now} for _ in range(bookings_per_slot)
-        ]
-        slot = {
-            **template,
-            "capacity": max(bookings_per_slot, 1),
-            "remaining": 0,
-            "bookings": bookings,
-        }
-        slots.insert_many([{**slot, "_id": ObjectId()} for _ in range(slot_count)])
+    slots = stored_database(mongo_url)["slots"]
+    template = slots.find_one({"campaign.id": ObjectId(campaign_id[-24:])})
+    assert template is not None
+    bookings = [{"id": ObjectId(), "user": ObjectId(), "at": now} for _ in range(bookings_per_slot)]
+    slot = {
+        **template,
+        "capacity": max(bookings_per_slot, 1),
+        "remaining": 0,
+        "bookings": bookings,
+    }
+    slots.insert_many([{**slot, "_id": ObjectId()} for _ in range(slot_count)])
 
 
 def fill_slot(mongo_url: str, slot_id: str, count: int) -> None:
     """Give a slot this many bookings of unknown users."""
     now = datetime.now(UTC)
     bookings = [{"id": ObjectId(), "user": ObjectId(), "at": now} for _ in range(count)]
-    with closing(MongoClient[Json](mongo_url)) as client:
-        slots = client.get_default_database()["slots"]
-        filled = {"bookings": bookings, "capacity": count, "remaining": 0}
-        slots.update_one({"_id": ObjectId(slot_id[-24:])}, {"$set": filled})
+    slots = stored_database(mongo_url)["slots"]
+    filled = {"bookings": bookings, "capacity": count, "remaining": 0}
+    slots.update_one({"_id": ObjectId(slot_id[-24:])}, {"$set": filled})
 
 
 def child_pids(app: AppProcess) -> list[int]:

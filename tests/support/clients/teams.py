@@ -1,16 +1,15 @@
 """Teams over GraphQL, and clients that know their user's id and e-mail address."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.stores.empty_database import stored_database
 from tests.support.stores.users import create_user_tokens
 
 TEAM_FIELDS = """{
@@ -90,6 +89,5 @@ async def create_team_clients(
 
 def team_document(environment: Mapping[str, str], team_global_id: str) -> dict[str, Any] | None:
     """Return the document of a team, if it exists."""
-    with closing(MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])) as client:
-        teams = client.get_default_database()["teams"]
-        return teams.find_one({"_id": ObjectId(team_global_id.removeprefix("team_"))})
+    teams = stored_database(environment["SLOTLOCK_MONGO_URL"])["teams"]
+    return teams.find_one({"_id": ObjectId(team_global_id.removeprefix("team_"))})

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from pymongo import MongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.database import Database
@@ -25,6 +26,7 @@ from slotlock.services.container import Services
 from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
+from tests.support.queue.deployment import with_own_redis_database
 from tests.support.stores.empty_database import build_indexes, delete_documents
 
 MEMBER_COUNT = 5
@@ -155,6 +157,18 @@ def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePa
             yield pair
         finally:
             runner.run(stack.aclose())
+
+
+@pytest.fixture(scope="module")
+def pair(request: pytest.FixtureRequest, servers: EmbeddedServers) -> Iterator[ServicePair]:
+    """Yield two services on a database of the module; with OWN_REDIS, also on a Redis of its own.
+
+    The sweepers of other apps would have the leases of a shared one at times.
+    """
+    if getattr(request.module, "OWN_REDIS", False):
+        servers = with_own_redis_database(servers)
+    with open_service_pair(servers, request.module.__name__.rpartition(".")[2]) as opened:
+        yield opened
 
 
 async def open_services(

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import httpx
 from bson import ObjectId
-from pymongo import MongoClient
 from pymongo.database import Database
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.stores.empty_database import stored_database
 
 FAMILY_KINDS = ("mother", "father", "child", "sibling", "other", "former", "member", "organizer")
 # Those who are no guardians of the child.
@@ -67,9 +67,9 @@ class Family:
 
     def set_guardians(self, dependent: str, *guardians: str) -> None:
         """Store the guardians of a user."""
-        with MongoClient[Json](self.app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-            ids = [self.user_ids[kind] for kind in guardians]
-            store_guardians(mongo.get_default_database(), self.user_ids[dependent], *ids)
+        database = stored_database(self.app.environment["SLOTLOCK_MONGO_URL"])
+        ids = [self.user_ids[kind] for kind in guardians]
+        store_guardians(database, self.user_ids[dependent], *ids)
 
 
 async def create_family(app: AppProcess, http: httpx.AsyncClient) -> Family:

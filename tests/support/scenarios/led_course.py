@@ -2,16 +2,15 @@
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 from bson import ObjectId
-from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, times_in
 from tests.support.scenarios.families import set_guardians
+from tests.support.stores.empty_database import stored_database
 
 CREATE_LED = """mutation($name: String!, $leader: ID, $kind: ResourceKind! = STAFF) {
   createResource(input: {name: $name, kind: $kind, leaderId: $leader}) {
@@ -74,8 +73,7 @@ async def led_course(app: AppProcess, http: httpx.AsyncClient) -> LedCourse:
     async def add_course(leader: str, first: str) -> tuple[str, str, str, str]:
         resource_name = f"Berg {secrets.token_hex(4)}"
         made = await organizer.execute(CREATE_LED, name=resource_name, leader=user_ids[leader])
-        times: dict[str, Any] = {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
-        slot_id = await organizer.add_slot(resource=resource_name, **times)
+        slot_id = await organizer.add_slot(resource=resource_name, **times_in(1))
         booked = await clients[first].book_slot(slot_id, userId=user_ids["self"])
         return resource_name, made["id"], slot_id, booked["booking"]["id"]
 
@@ -101,6 +99,5 @@ async def led_course(app: AppProcess, http: httpx.AsyncClient) -> LedCourse:
 
 def change_document(app: AppProcess, collection: str, global_id: str, **fields: object) -> None:
     """Set fields of a stored document."""
-    with MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"]) as mongo:
-        stored = mongo.get_default_database()[collection]
-        stored.update_one({"_id": ObjectId(global_id[-24:])}, {"$set": fields})
+    stored = stored_database(app.environment["SLOTLOCK_MONGO_URL"])[collection]
+    stored.update_one({"_id": ObjectId(global_id[-24:])}, {"$set": fields})

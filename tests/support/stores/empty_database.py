@@ -50,6 +50,11 @@ def _client(mongo_url: str) -> MongoClient[Document]:
     return MongoClient[Document](mongo_url, w="majority")
 
 
+def stored_database(mongo_url: str) -> Database[Document]:
+    """Return a database as a client beside the app sees it."""
+    return _client(mongo_url).get_default_database()
+
+
 def delete_documents(database: Database[Document], retained: str = "") -> bool:
     """Delete all documents, except in one collection. Return False if there is no other.
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
@@ -11,13 +12,20 @@ from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import SlotWrite, WriteSet, check_written
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
-from slotlock.services.container import utc_now
+from slotlock.services.container import Services, utc_now
 from tests.support.domain.builders import build_slot, with_facts
 
 
 async def insert_new_slots(database: Database, *slots: SlotState) -> None:
     """Insert slots without bookings."""
     assert check_written(await SlotWriter(database).commit(WriteSet((), new_slots=slots)))
+
+
+async def insert_slot(services: Services, capacity: int = 5, **facts: object) -> SlotId:
+    """Insert a slot without bookings and return its id."""
+    slot = build_slot(capacity, id=new_slot_id(), **facts)
+    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
+    return slot.id
 
 
 async def edit_silently(database: Database, slot: SlotState) -> SlotState:

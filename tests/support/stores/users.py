@@ -4,16 +4,14 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 
 import pytest
-from pymongo import MongoClient
-from pymongo.database import Database
 
+from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.session_streams import SessionStreams
-from slotlock.auth.sessions import open_session
+from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import (
     ACCESS_TOKEN_TTL,
     REFRESH_TOKEN_TTL,
@@ -21,7 +19,7 @@ from slotlock.auth.tokens import (
     TokenSigner,
     new_token_id,
 )
-from slotlock.domain.users.user import Role, User, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.fair_scheduler import FairScheduler, SchedulerFullError
 from slotlock.infrastructure.mongo.client import Document, connect
 from slotlock.infrastructure.mongo.repositories import Repositories
@@ -30,7 +28,7 @@ from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET
 from tests.support.stores.cheap_hashes import NO_PASSWORD
-from tests.support.stores.empty_database import build_indexes
+from tests.support.stores.empty_database import build_indexes, stored_database
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,13 @@ class UserTokens:
 
     members: list[str]
     organizer: str
+
+
+async def caller_of(auth: Auth, session: SignedInSession) -> Caller:
+    """Return the caller of a session."""
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
+    assert caller is not None
+    return caller
 
 
 @asynccontextmanager
@@ -103,18 +108,12 @@ async def sign_in_new_user(auth: Auth, role: Role) -> str:
     return (await open_session(auth, await insert_user(auth, role))).access_token
 
 
-@cache
-def _database(mongo_url: str) -> Database[Document]:
-    # It ends with the process. To close it, its server would have to run still.
-    return MongoClient[Document](mongo_url, w="majority").get_default_database()
-
-
 def create_user_tokens(environment: Mapping[str, str], member_count: int) -> UserTokens:
     """Insert this many members and an organizer, with their sessions, and return access tokens.
 
     Two writes insert them all: two transactions for each user, as in the app, take 10 ms.
     """
-    database = _database(environment["SLOTLOCK_MONGO_URL"])
+    database = stored_database(environment["SLOTLOCK_MONGO_URL"])
     signer, now = TokenSigner([SECRET]), utc_now()
     users: list[Document] = []
     sessions: list[Document] = []

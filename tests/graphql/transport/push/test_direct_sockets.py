@@ -20,12 +20,10 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.graphql.transport.websocket import PROTOCOL
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import app_settings
 from tests.support.clients.client import WATCH_AVAILABILITY, WebSocketTestClient
-from tests.support.domain.builders import build_slot
+from tests.support.stores.slots import insert_slot
 from tests.support.transport.raw_connection import (
     WEBSOCKET_HANDSHAKE,
     message_frame,
@@ -77,9 +75,7 @@ class Server:
 async def server(servers: EmbeddedServers) -> AsyncIterator[Server]:
     settings = app_settings(servers, "direct")
     async with open_app_state(settings, development=False) as state:
-        slot_id = new_slot_id()
-        write_set = WriteSet((), new_slots=(build_slot(5, id=slot_id),))
-        assert check_written(await state.graphql_server.services.slot_writer.commit(write_set))
+        slot_id = await insert_slot(state.graphql_server.services)
         config = ServerConfig(
             state.graphql_websocket,
             10,

@@ -23,13 +23,11 @@ from slotlock.graphql.execution.operation_executor import (
 )
 from slotlock.graphql.transport.push.direct_writes import EXTENSION, DirectWrites
 from slotlock.graphql.transport.websocket import PROTOCOL
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import app_settings
 from tests.support.clients.client import WATCH_AVAILABILITY, Json
-from tests.support.domain.builders import build_slot
 from tests.support.polling import eventually
+from tests.support.stores.slots import insert_slot
 
 # The channel of a subscription is sent to Redis within fewer rounds of the event loop.
 MAX_START_ROUNDS = 20
@@ -141,15 +139,6 @@ class Client:
             await self._resumed.wait()
 
 
-async def insert_slot(state: AppState) -> SlotId:
-    """Insert a slot with version 1."""
-    slot_id = new_slot_id()
-    write_set = WriteSet((), new_slots=(build_slot(5, id=slot_id),))
-    writer = state.graphql_server.services.slot_writer
-    assert check_written(await writer.commit(write_set))
-    return slot_id
-
-
 def publish(state: AppState, slot_id: SlotId, version: int) -> None:
     """Publish a state of a slot."""
     availability = Availability(slot_id, version, 5, 5, SlotStatus.PUBLISHED, utc_now())
@@ -187,7 +176,7 @@ def executions(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 async def test_equal_subscriptions_get_equal_bytes_of_one_execution_under_their_own_ids(
     state: AppState, executions: list[object]
 ) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     clients = [Client(state) for _ in range(5)]
     for number, client in enumerate(clients):
         await client.subscribe(slot_id, f"id-{number}", WATCH_AVAILABILITY)
@@ -207,7 +196,7 @@ async def test_equal_subscriptions_get_equal_bytes_of_one_execution_under_their_
 async def test_subscriptions_with_different_selections_or_variables_get_different_responses(
     state: AppState, executions: list[object]
 ) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     client = Client(state)
     await client.subscribe(slot_id, "version")
     await client.subscribe(slot_id, "full", full=True)
@@ -229,7 +218,10 @@ async def test_subscriptions_with_different_selections_or_variables_get_differen
 async def test_subscriptions_to_different_lists_of_slots_share_the_responses(
     state: AppState, executions: list[object]
 ) -> None:
-    slot_id, other_id = await insert_slot(state), await insert_slot(state)
+    slot_id, other_id = (
+        await insert_slot(state.graphql_server.services),
+        await insert_slot(state.graphql_server.services),
+    )
     client, other_client = Client(state), Client(state)
     await client.subscribe(slot_id)
     await other_client.subscribe(slot_id)
@@ -250,7 +242,7 @@ async def test_subscriptions_to_different_lists_of_slots_share_the_responses(
 
 
 async def test_a_slow_reader_gets_the_latest_state_only_and_delays_nobody(state: AppState) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     slow, fast = Client(state), Client(state)
     await slow.subscribe(slot_id)
     await fast.subscribe(slot_id)
@@ -270,7 +262,7 @@ async def test_a_slow_reader_gets_the_latest_state_only_and_delays_nobody(state:
 
 
 async def test_a_full_socket_gets_the_rest_after_its_client_has_read(state: AppState) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     client = Client(state)
     for number in range(3):
         await client.subscribe(slot_id, str(number))
@@ -291,7 +283,7 @@ async def test_a_full_socket_gets_the_rest_after_its_client_has_read(state: AppS
 
 
 async def test_subscribers_that_leave_during_a_fan_out_harm_nobody(state: AppState) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     clients = [Client(state) for _ in range(9)]
     for client in clients:
         await client.subscribe(slot_id)
@@ -320,7 +312,7 @@ async def test_subscribers_that_leave_during_a_fan_out_harm_nobody(state: AppSta
 
 
 async def test_a_write_that_fails_ends_its_own_subscription_alone(state: AppState) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     failing, working = Client(state), Client(state)
     await failing.subscribe(slot_id)
     await working.subscribe(slot_id)
@@ -356,7 +348,7 @@ PROBE = {"id": "1", "type": "subscribe", "payload": {"query": "{ __typename }"}}
 async def test_an_operation_that_has_ended_gets_no_pending_state(
     state: AppState, messages: list[Json], awaited: str, versions: list[int]
 ) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     client = Client(state)
     await client.subscribe(slot_id)
     client.is_reading = False
@@ -373,7 +365,7 @@ async def test_an_operation_that_has_ended_gets_no_pending_state(
 
 
 async def test_a_subscription_completed_at_any_moment_of_its_start_ends(state: AppState) -> None:
-    slot_id = await insert_slot(state)
+    slot_id = await insert_slot(state.graphql_server.services)
     client = Client(state)
     await client.wait_for_awaited("connection_ack")
     payload = {"query": WATCH_VERSION, "variables": {"slots": [f"slot_{slot_id}"]}}

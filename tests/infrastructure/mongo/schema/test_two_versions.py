@@ -11,7 +11,7 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSIONS
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
-from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.apps.processes import AppProcess, Pair, app_environment
 from tests.support.apps.versions.next_version import NEW_SLOT, VOUCHED
 from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
 from tests.support.clients.campaigns import create_campaign
@@ -28,9 +28,6 @@ AUDIT_LOG = """query($filter: AuditLogFilter!) {
     nodes { action before after overriddenLimits booking: bookingId }
   }
 }"""
-
-
-Pair = tuple[AppProcess, AppProcess]
 
 
 @pytest.fixture(scope="module")
