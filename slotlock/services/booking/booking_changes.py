@@ -92,7 +92,6 @@ async def change_booking(
             done = decision.outcome
             if (
                 rule.gives_place
-                and decision.changed_slots
                 and isinstance(done, BookingAlreadyDone)
                 and done.booking.user_id != request.caller.user_id
                 and done.booking.user_id not in request.not_banned
