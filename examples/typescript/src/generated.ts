@@ -327,7 +327,7 @@ export type RefusalCode =
   | 'TOO_MANY_NO_SHOWS'
   /** The caller is a member of the maximum number of teams. */
   | 'TOO_MANY_TEAMS'
-  /** The user is banned. Nobody can book for them. */
+  /** The user is banned. Nobody can book, confirm, extend or move a place for them. */
   | 'USER_BANNED'
   /** The user does not exist. */
   | 'USER_NOT_FOUND'
@@ -531,6 +531,7 @@ export type ConfirmMutation = { confirmBooking:
     | { __typename: 'Locked', retryAfterMs: number, code: RefusalCode, message: string }
     | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
     | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+    | { __typename: 'UserBanned', code: RefusalCode, message: string }
    };
 
 export type CancelMutationVariables = Exact<{

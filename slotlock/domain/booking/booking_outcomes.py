@@ -191,6 +191,7 @@ ConfirmOutcome = (
     | OtherBookingRefusal
     | BookingNotFound
     | SlotCancelled
+    | UserBanned
     | Locked
     | KeyReused
 )
@@ -201,6 +202,7 @@ ExtendOutcome = (
     | HoldExpired
     | BookingNotFound
     | SlotCancelled
+    | UserBanned
     | Locked
     | KeyReused
 )
@@ -219,6 +221,7 @@ MoveOutcome = (
     | BookingNotFound
     | CutoffPassed
     | BookingRefusal
+    | UserBanned
     | Locked
     | KeyReused
 )

@@ -275,9 +275,9 @@ class UserNotFound:
 
 @refusal(message="This user is banned. Nobody can book for them.")
 class UserBanned:
-    """The user is banned. Nobody can book for them."""
+    """The user is banned. Nobody can book, confirm, extend or move a place for them."""
 
-    user_id: UserId = shown("The user to book for.")
+    user_id: UserId = shown("The banned user.")
 
 
 @refusal(message="This booking does not exist or has ended.")

@@ -7,10 +7,11 @@ from inspect import get_annotations
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Union, get_args
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.booking_refusals import UserBanned
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.user import Caller
+from slotlock.domain.users.user import Caller, UserId
 
 Arguments = ParamSpec("Arguments")
 Outcome = TypeVar("Outcome")
@@ -79,6 +80,7 @@ class BookingChangeRequest:
     """An existing booking, and the user who wants to change it.
 
     The caller waits for the slot for so many seconds, and repeats a request under its `key`.
+    `not_banned` are other users whose accounts were read for the request.
     """
 
     slot_id: SlotId
@@ -86,6 +88,7 @@ class BookingChangeRequest:
     caller: Caller
     wait_s: float = 0.0
     key: str | None = None
+    not_banned: frozenset[UserId] = frozenset()
 
 
 # The rule of a change of one existing booking, with the slot and the contexts that it reads.
@@ -102,7 +105,7 @@ class BookingRule(Generic[Arguments, Outcome_co]):
     `name` is a label of metrics, and belongs to the idempotency key. `outcomes` is their union.
     `ended_outcome` returns the outcome for a booking that ended earlier; None if it is not found.
     `by_leaders` is set for a rule that is for those who lead the slot, not for all who manage the
-    booking.
+    booking. A rule that `gives_place` is the one that refuses it to banned users.
     """
 
     name: str
@@ -110,6 +113,7 @@ class BookingRule(Generic[Arguments, Outcome_co]):
     ended_outcome: Callable[[Booking], object]
     outcomes: Any
     by_leaders: bool
+    gives_place: bool
 
 
 def booking_rule(
@@ -129,6 +133,7 @@ def booking_rule(
         of_ended = get_annotations(if_ended)["return"]
         if Union[outcomes, of_ended, None] != Union[outcomes, None]:  # noqa: UP007
             raise TypeError(f"{name} has other outcomes than {of_ended}")
-        return BookingRule(name, decide, if_ended, outcomes, by_leaders)
+        gives_place = UserBanned in get_args(outcomes)
+        return BookingRule(name, decide, if_ended, outcomes, by_leaders, gives_place)
 
     return declare

@@ -135,8 +135,9 @@ class UserMutations:
 
     @BAN_USER.mutation(
         "Ban a user. The ban ends their sessions and waiting list entries, and they "
-        "can no longer sign in or be booked for; their bookings stay. Banning again replaces the "
-        "reason. Organizers can ban members, admins can ban everyone but themselves."
+        "can no longer sign in or be booked for; their bookings stay, and nobody moves them. "
+        "Banning again replaces the reason. Organizers can ban members, admins can ban everyone "
+        "but themselves."
     )
     async def ban_user(
         self,

@@ -10,7 +10,7 @@ from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.booking_outcomes import BookingAlreadyDone
-from slotlock.domain.booking.booking_refusals import BookingNotFound
+from slotlock.domain.booking.booking_refusals import BookingNotFound, UserBanned
 from slotlock.domain.booking.decision import (
     BookingChangeRequest,
     BookingRule,
@@ -25,7 +25,12 @@ from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.request_deadline import WaitDeadline
-from slotlock.services.booking.permissions import with_dependents, with_led_slots, with_reader
+from slotlock.services.booking.permissions import (
+    account_refusal,
+    with_known_dependents,
+    with_led_slots,
+    with_reader,
+)
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
@@ -82,15 +87,27 @@ async def change_booking(
     deadline = WaitDeadline.after(request.wait_s)
 
     async def change(request: BookingChangeRequest) -> CommandResult[object]:
-        command = BookingChangeCommand(
-            request,
-            lambda slot, users, now: rule.decide(slot, users, request, now, *args, **arguments),
-            key,
-        )
+        def decide(slot: SlotState, users: UserContexts, now: datetime) -> Decision[object]:
+            decision = rule.decide(slot, users, request, now, *args, **arguments)
+            done = decision.outcome
+            if (
+                rule.gives_place
+                and isinstance(done, BookingAlreadyDone)
+                and done.booking.user_id != request.caller.user_id
+                and done.booking.user_id not in request.not_banned
+            ):
+                return refuse(UserBanned(done.booking.user_id))  # until the account is read
+            return decision
+
+        command = BookingChangeCommand(request, decide, key)
         changed = await execute(services, command, deadline.remaining_s)
-        if not isinstance(changed.outcome, BookingNotFound):
+        if isinstance(changed.outcome, UserBanned):
+            related = await with_account(services, request, changed.outcome.user_id)
+        elif isinstance(changed.outcome, BookingNotFound):
+            related = await with_relations(services, request)
+        else:
             return changed
-        if related := await with_relations(services, request):
+        if related:
             return replace(await change(related), caller=related.caller)
         return await _ended_result(services, rule, request) or changed
 
@@ -118,9 +135,27 @@ async def with_relations(
     known = request.caller
     if known.is_organizer or known.leads or known.acts_for:
         return None
-    caller = await with_dependents(services, known)
+    dependents = await services.users.find_dependents([known.user_id])
+    caller = with_known_dependents(known, dependents)
     caller = await with_led_slots(services, caller, [request.slot_id])
-    return None if caller is known else replace(request, caller=caller)
+    if caller is known:
+        return None
+    not_banned = frozenset(each.id for each in dependents if not each.banned)
+    return replace(request, caller=caller, not_banned=not_banned)
+
+
+async def with_account(
+    services: Services, request: BookingChangeRequest, user_id: UserId
+) -> BookingChangeRequest | None:
+    """Return the request with what the account of the user of its booking says; None if banned.
+
+    Nobody gets a place for a banned user, as in `check_booking_permissions`.
+    """
+    users = await services.users.find_many([user_id])
+    if account_refusal(user_id, users.get(user_id)):
+        return None
+    caller = with_known_dependents(request.caller, users.values())
+    return replace(request, caller=caller, not_banned=request.not_banned | {user_id})
 
 
 async def _ended_result(

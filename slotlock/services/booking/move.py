@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from slotlock.domain.booking.booking import Booking, BookingId, MadeAs, SlotId
 from slotlock.domain.booking.booking_outcomes import BookingMoved, MoveOutcome
-from slotlock.domain.booking.booking_refusals import BookingNotFound, SlotNotFound
+from slotlock.domain.booking.booking_refusals import BookingNotFound, SlotNotFound, UserBanned
 from slotlock.domain.booking.decision import (
     BookingChangeRequest,
     CommandResult,
@@ -25,10 +25,11 @@ from slotlock.services.booking.book import booking_request
 from slotlock.services.booking.booking_changes import (
     BOOKING_ACTIONS_TOTAL,
     find_ended,
+    with_account,
     with_manager,
     with_relations,
 )
-from slotlock.services.booking.permissions import check_booking_permissions, with_dependents
+from slotlock.services.booking.permissions import check_booking_permissions
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
@@ -96,9 +97,13 @@ async def _move(
         request, booking = related, await _find_live(services, related)
     if booking is None:
         return await _missing(services, request)
-    if booking.user_id != request.caller.user_id and not request.caller.acts_for:
-        request = replace(request, caller=await with_dependents(services, request.caller))
-    caller, user_id = request.caller, booking.user_id
+    user_id = booking.user_id
+    if user_id != request.caller.user_id and user_id not in request.not_banned:
+        known = await with_account(services, request, user_id)
+        if known is None:
+            return CommandResult(UserBanned(user_id), caller=request.caller)
+        request = known
+    caller = request.caller
     leads = booking.made_as is MadeAs.LEADER and booking.made_by == caller.user_id
     if leads and user_id not in caller.acts_for and not caller.is_organizer:
         claim = (target_slot_id, user_id)

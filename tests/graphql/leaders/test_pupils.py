@@ -19,6 +19,8 @@ BOOKABLE = """query($slot: ID!, $text: String, $first: Int! = 20, $after: String
 RENAME = """mutation($id: ID!, $name: String!) {
   updateUser(input: {userId: $id, name: $name}) { __typename }
 }"""
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
+NOBODY_CAN_BOOK = "This user is banned. Nobody can book for them."
 ROSTER = """query($slot: ID!) { slotRoster(slotId: $slot) { nodes {
   id madeAs user { name } madeBy { id }
 } } }"""
@@ -112,7 +114,7 @@ async def test_a_leader_books_by_the_rules_and_manages_what_they_booked(
     assert (await leader.cancel_booking(booked["id"]))["__typename"] == "BookingCancelled"
 
 
-async def test_a_leader_moves_a_pupil_between_their_courses(
+async def test_a_leader_moves_a_pupil_between_their_courses_and_none_who_is_banned(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     course, slot_id, other_id = await led_campaign(app, http)
@@ -123,6 +125,13 @@ async def test_a_leader_moves_a_pupil_between_their_courses(
     assert moved["__typename"] == "BookingMoved"
     (node,) = (await leader.execute(ROSTER, slot=other_id))["nodes"]
     assert (node["id"], node["madeAs"]) == (moved["booking"]["id"], "LEADER")
+    cleo = course.user_ids["member"]
+    held = (await leader.book_slot(slot_id, userId=cleo, hold=True))["booking"]
+    await organizer.execute(BAN, user=cleo)
+    for change in (leader.confirm(held["id"]), leader.move(held["id"], other_id)):
+        refused = await change
+        assert (refused["code"], refused["message"]) == ("USER_BANNED", NOBODY_CAN_BOOK)
+    assert (await leader.cancel_booking(held["id"]))["__typename"] == "BookingCancelled"
 
 
 async def test_a_leader_reads_what_they_book_as_its_booker_in_each_answer(

@@ -191,3 +191,5 @@ async def test_guardians_do_not_book_for_a_banned_child_whose_places_stay(family
     assert refused["refusals"][0]["refusal"]["code"] == "USER_BANNED"
     assert (await family.father.join(slots[0], family.ids["mia"]))["code"] == "USER_BANNED"
     assert (await family.father.fetch_booking(booked))["status"] == "CONFIRMED"
+    assert (await family.father.move(booked, slots[1]))["code"] == "USER_BANNED"
+    assert (await family.father.cancel_booking(booked))["__typename"] == "BookingCancelled"

@@ -1,13 +1,15 @@
-"""A banned user cannot be booked and is never promoted."""
+"""A banned user gets no further place, and is never promoted."""
 
 import httpx
 import pytest
 
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import create_booking_clients
+from tests.support.clients.client import hours_from_now
 from tests.support.clients.fixtures import Three
 
 BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
+CHECK_IN = "mutation($input: CheckInInput!) { checkIn(input: $input) { __typename } }"
 UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 
@@ -29,6 +31,29 @@ async def test_nobody_can_book_for_a_banned_user_until_the_ban_is_lifted(clients
         assert refused["refusals"][0]["refusal"]["code"] == "USER_BANNED"
     await organizer.execute(UNBAN, user=bens)
     assert (await ada.book_slot(slot_id, userId=bens))["__typename"] == "Booked"
+
+
+async def test_nobody_gets_a_further_place_from_the_places_of_a_banned_user(
+    clients: Three,
+) -> None:
+    ada, ben, organizer = clients
+    bens, soon = await ben.fetch_user_id(), {"startTime": hours_from_now(1)}
+    slots = [await organizer.add_slot(**soon, endTime=hours_from_now(2)) for _ in range(3)]
+    held = (await ada.hold(slots[0], userId=bens))["id"]
+    booked = (await ada.book_slot(slots[1], userId=bens))["booking"]["id"]
+    await organizer.execute(BAN, user=bens)
+    for user in (ada, organizer):
+        for refused in (
+            user.extend(held),
+            user.confirm(held),
+            user.move(held, slots[2]),
+            user.move(booked, slots[2]),
+        ):
+            assert (await refused)["code"] == "USER_BANNED"
+    checked_in = await organizer.execute(CHECK_IN, input={"bookingId": booked})
+    assert checked_in["__typename"] == "CheckedIn"
+    assert (await ada.cancel_booking(held))["__typename"] == "BookingCancelled"
+    assert (await organizer.fetch_slot(slots[2]))["remaining"] == 1
 
 
 async def test_a_banned_user_leaves_every_waitlist_without_harm_to_others(clients: Three) -> None:

@@ -15,7 +15,12 @@ from slotlock.domain.booking.decision import (
     accept,
     booking_rule,
 )
-from slotlock.domain.booking.rules.booking_changes import expired_refusal
+from slotlock.domain.booking.rules.booking_changes import (
+    cancel,
+    confirm,
+    expired_refusal,
+    extend,
+)
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.services.booking.booking_changes import change_booking
@@ -77,3 +82,7 @@ def test_a_rule_must_have_the_outcome_for_an_ended_booking() -> None:
 
     with pytest.raises(TypeError, match="other outcomes"):
         booking_rule("cancel", if_ended=not_confirmed)(decide)
+
+
+def test_confirming_and_extending_give_a_place_and_cancelling_gives_none() -> None:
+    assert [each.gives_place for each in (confirm, extend, cancel)] == [True, True, False]

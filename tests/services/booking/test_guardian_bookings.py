@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from bson import ObjectId
 
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import MadeAs, SlotId
-from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_outcomes import Booked, BookingConfirmed, BookingMoved
 from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest
+from slotlock.domain.booking.rules.booking_changes import cancel, confirm, extend
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.booking.tickets import Ticket
 from slotlock.infrastructure.mongo.slots import slot_document_updates
@@ -27,12 +29,14 @@ from slotlock.services.admission import queued_batch
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.admission.tickets import load_ticket
+from slotlock.services.booking import booking_changes
 from slotlock.services.booking.book import (
     BookingOptions,
     BookSlotCommand,
     book_slot,
     book_slots,
 )
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.apps.variants.slot_writer import _id_only_filter
@@ -47,7 +51,8 @@ from tests.support.stores.slots import insert_slot
 def pair(pair: ServicePair) -> ServicePair:
     """Return two services without bookings and families."""
     pair.reset()
-    pair.database["users"].update_many({}, {"$unset": {"guardians": ""}})
+    fields = dict.fromkeys(("guardians", "banned", "bannedAt"), "")
+    pair.database["users"].update_many({}, {"$unset": fields})
     return pair
 
 
@@ -169,6 +174,96 @@ def test_an_organizer_books_and_moves_the_own_child_by_the_rules(
     assert pair.runner.run(outcomes()) == expected
 
 
+def count_calls(monkeypatch: pytest.MonkeyPatch, *named: tuple[Any, str]) -> Counter[str]:
+    """Return how often these functions are called from now on, by their names."""
+    calls = Counter[str]()
+
+    def count(holder: Any, name: str) -> None:
+        original = getattr(holder, name)
+
+        async def counted(*arguments: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return await original(*arguments, **options)
+
+        monkeypatch.setattr(holder, name, counted)
+
+    for holder, name in named:
+        count(holder, name)
+    return calls
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+@pytest.mark.parametrize("by", ["guardian", "organizer"])
+def test_nobody_extends_confirms_or_moves_the_place_of_a_banned_child(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch, is_guarded: bool, by: str
+) -> None:
+    child, services = pair.callers[1].user_id, pair.services[0]
+    caller = pair.organizer if by == "organizer" else pair.callers[0]
+    store_guardians(pair.database, child, pair.callers[0].user_id)
+    held_id, target_id = add_slots(pair, 2, 2)
+    if not is_guarded:
+        monkeypatch.setattr(booking_changes, "account_refusal", lambda *_: None)
+
+    async def outcomes() -> list[str]:
+        held = await book_slot(services, caller, held_id, child, BookingOptions(hold=True))
+        assert isinstance(held.outcome, Booked)
+        ban = {"$set": {"banned": True, "bannedAt": MORNING}}
+        pair.database["users"].update_one({"_id": ObjectId(child)}, ban)
+        pair.clock.advance(timedelta(minutes=1))
+        request = BookingChangeRequest(held_id, held.outcome.booking.id, caller)
+        results = [
+            await change_booking(services, extend, request),
+            await change_booking(services, confirm, request),
+            await move(services, request, target_id),
+            await change_booking(services, cancel, request),
+        ]
+        return [type(each.outcome).__name__ for each in results]
+
+    # The control: without the rule, the child gets the other place, so that nothing is cancelled.
+    done = ["HoldExtended", "BookingConfirmed", "BookingMoved", "BookingNotFound"]
+    expected = [*["UserBanned"] * 3, "BookingCancelled"] if is_guarded else done
+    assert pair.runner.run(outcomes()) == expected
+    assert booked_users(pair, target_id) == ([] if is_guarded else [child])
+
+
+@pytest.mark.parametrize(
+    ("caller_number", "of_confirm", "of_move"),
+    [
+        (1, {"execute": 1}, {}),
+        (0, {"execute": 2, "find_dependents": 1}, {"find_dependents": 1}),
+        (-1, {"execute": 2, "find_many": 1}, {"find_many": 1}),
+    ],
+    ids=["the user", "a guardian", "an organizer"],
+)
+def test_only_a_change_for_another_user_reads_an_account_and_only_once(
+    pair: ServicePair,
+    monkeypatch: pytest.MonkeyPatch,
+    caller_number: int,
+    of_confirm: dict[str, int],
+    of_move: dict[str, int],
+) -> None:
+    guardian, owner = pair.callers[:2]
+    services, caller = pair.services[0], pair.callers[caller_number]
+    store_guardians(pair.database, owner.user_id, guardian.user_id)
+    held_id, target_id = add_slots(pair, 2, 2)
+    reads = [(UserRepository, name) for name in ("find_many", "find_dependents")]
+    calls = count_calls(monkeypatch, *reads, (booking_changes, "execute"))
+
+    async def confirm_and_move() -> None:
+        held = await book_slot(services, owner, held_id, owner.user_id, BookingOptions(hold=True))
+        assert isinstance(held.outcome, Booked)
+        request = BookingChangeRequest(held_id, held.outcome.booking.id, caller)
+        confirmed = await change_booking(services, confirm, request)
+        assert isinstance(confirmed.outcome, BookingConfirmed)
+        assert calls == of_confirm
+        calls.clear()
+        moved = await move(services, request, target_id)
+        assert isinstance(moved.outcome, BookingMoved)
+        assert calls == of_move
+
+    pair.runner.run(confirm_and_move())
+
+
 def queued(slot_id: SlotId, *requests: tuple[UserId, UserId]) -> list[StreamEntry]:
     """Return requests of the queue, each of a sender for a user."""
     entries = []
@@ -189,20 +284,12 @@ def test_the_queue_decides_a_run_of_guardians_with_one_read_and_one_write(
     for child in (mia, ben):
         store_guardians(pair.database, child, mother, organizer)
     (slot_id,) = add_slots(pair, 9)
-    calls = Counter[str]()
-
-    def count(holder: Any, name: str) -> None:
-        original = getattr(holder, name)
-
-        async def counted(*arguments: Any, **options: Any) -> Any:
-            calls[name] += 1
-            return await original(*arguments, **options)
-
-        monkeypatch.setattr(holder, name, counted)
-
-    count(queued_batch, "run_with_lock")
-    count(queued_batch, "execute_booking")
-    count(UserRepository, "find_many")
+    calls = count_calls(
+        monkeypatch,
+        (queued_batch, "run_with_lock"),
+        (queued_batch, "execute_booking"),
+        (UserRepository, "find_many"),
+    )
     services = pair.services[0]
 
     def serve(*requests: tuple[UserId, UserId]) -> dict[str, int]:

@@ -73,13 +73,13 @@ class _Everybody(frozenset[Any]):
         return True
 
 
-async def _act_for_all(_: Any, caller: Caller) -> Caller:
+def _act_for_all(caller: Caller, _: Any) -> Caller:
     return replace(caller, acts_for=_Everybody())
 
 
 def act_for_everybody() -> None:
     """Let every user be the guardian of all others."""
-    replace_everywhere(permissions.with_dependents, _act_for_all)
+    replace_everywhere(permissions.with_known_dependents, _act_for_all)
 
 
 def record_attendance_everywhere() -> None:

@@ -108,11 +108,12 @@ export function booked(user, campaignId) {
       ...booking.overriddenRefusals.map((/** @type {string} */ each) => t(`passed.${each}`, {}, each)),
     ];
     const isOff = slot.status === "CANCELLED";
+    const buttons = places.buttons(booking, !user.banned);
     return h(
       "li",
       { "data-key": booking.id },
       about(link, notes),
-      isOff ? h("span", { class: "tag over" }, t("state.cancelled")) : places.note(booking) ?? [tag(booking), places.buttons(booking), places.mover(booking)],
+      isOff ? h("span", { class: "tag over" }, t("state.cancelled")) : places.note(booking) ?? [tag(booking), buttons, places.mover(booking)],
     );
   }
 
