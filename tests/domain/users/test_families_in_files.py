@@ -222,6 +222,24 @@ def test_a_login_name_for_a_child_without_one_makes_no_second_account() -> None:
         assert codes(outcome) == [("CHILD_WITHOUT_LOGIN_NAME", (2,), "name")]
 
 
+@pytest.mark.parametrize("login_name", ["child def", "mia@x.org"])
+def test_a_line_of_two_parents_never_joins_the_accounts_that_each_list_made(
+    login_name: str,
+) -> None:
+    other = user(login_name, "MIA Munz", TOM)
+    for guardians in ("pam@x.org tom@x.org", "tom@x.org pam@x.org"):
+        both = f"name,guardian\nMia Münz,{guardians}\n"
+        assert codes(plan(both, PAM, TOM, MIA, other)) == [("SEVERAL_CHILDREN", (2,), "name")]
+        # The control: each parent has the other child, or it has another name, or was erased.
+        erased = replace(other, erased_at=NOW)
+        for one in (replace(other, guardians=(PAM.id,), name="Max"), erased):
+            assert planned(both, PAM, TOM, MIA, one).updated[0].before == MIA
+    assert planned("name,guardian\nMia Münz,pam@x.org\n", PAM, TOM, MIA, other).is_empty
+    twins = replace(other, guardians=(PAM.id,))  # of an older file
+    outcome = plan("name,guardian\nMia Münz,pam@x.org\n", PAM, MIA, twins)
+    assert codes(outcome) == [("SEVERAL_CHILDREN", (2,), "name")]
+
+
 def test_an_empty_cell_removes_guardians_and_a_missing_column_leaves_them() -> None:
     mia = replace(MIA, login_name="mia@x.org")
     removed = planned("email,guardian\nmia@x.org,\n", PAM, mia)

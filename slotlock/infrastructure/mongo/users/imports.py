@@ -359,21 +359,27 @@ class UserImportWriter:
         """Check that others left the new guardians as they were, and let nobody change them.
 
         `ids` has the users of the snapshot and of the plan. Raises _ImportConflictError if one was
-        banned, or got a guardian or another dependent, or if a new dependent got a dependent.
+        banned, or got a guardian or another dependent, or if a new dependent got a dependent. So it
+        does if a dependent has another name, which may be that of a child of the file.
         """
         known = snapshot.users_by_login_name
         added = [ObjectId(ids[name]) for name in _added_guardians(plan, ids) if name in known]
         await self._check_able(added, {"guardians": None, "banned": None}, session)
         changed = [each.before for each in plan.updated if each.guardians]
         new_dependents = [ObjectId(user.id) for user in changed if not user.guardians]
-        dependents = dict[ObjectId, list[ObjectId]]()
+        names = {user.id: user.name for user in known.values()}
+        names |= {each.before.id: each.name for each in plan.updated}
+        dependents, has_other_name = dict[ObjectId, list[ObjectId]](), False
         for batch in chunked([*added, *new_dependents], IMPORT_BATCH_SIZE):
             query: Document = {"guardians": {"$in": batch}}
-            async for each in self._users.find(query, {"guardians": 1}, session=session):
-                dependents[each["_id"]] = each["guardians"]
+            fields = {"guardians": 1, "name": 1}
+            async for each in self._users.find(query, fields, session=session):
+                dependents[each["_id"]], name = each["guardians"], each["name"]
+                has_other_name |= name != names.get(UserId(str(each["_id"])), name)
         counts = Counter(chain.from_iterable(dependents.values()))
         if (
-            not dependents.keys() <= {ObjectId(each) for each in ids.values()}
+            has_other_name
+            or not dependents.keys() <= {ObjectId(each) for each in ids.values()}
             or any(counts[each] > MAX_DEPENDENTS for each in added)
             or any(counts[each] for each in new_dependents)
         ):
