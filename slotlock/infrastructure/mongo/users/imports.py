@@ -21,7 +21,7 @@ from itertools import chain
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
 
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import (
@@ -117,7 +117,7 @@ class ImportAttempt(Enum):
     WRITTEN = auto()
     CONFLICT = auto()  # another writer was first
     FAILED = auto()  # a conflict or a full cache: a repetition may succeed
-    TIMED_OUT = auto()  # a repetition may succeed on a machine with less to do
+    TIMED_OUT = auto()  # a repetition may succeed on a machine with less to do, or a new primary
     TOO_LARGE = auto()  # larger than the cache of MongoDB
 
 
@@ -584,8 +584,8 @@ def _to_attempt(error: PyMongoError) -> ImportAttempt | None:
         return ImportAttempt.CONFLICT
     if TOO_LARGE_FOR_CACHE in codes:
         return ImportAttempt.TOO_LARGE
-    # MongoDB does not always report in time that the time is over.
-    if codes & TIMEOUT_CODES or isinstance(error, NetworkTimeout):
+    # MongoDB does not always report in time that the time is over, and may be lost meanwhile.
+    if codes & TIMEOUT_CODES or isinstance(error, ConnectionFailure):
         return ImportAttempt.TIMED_OUT
     if WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
         return ImportAttempt.FAILED
