@@ -7,6 +7,7 @@ import pytest
 
 from slotlock.domain.resources.resource import Resource, ResourceKind, unknown_resource
 from slotlock.domain.shared.tables.file_problems import InvalidFile
+from slotlock.domain.user_files import user_file
 from slotlock.domain.user_files.choices import Choice, Choices
 from slotlock.domain.user_files.leaders import LeaderChange
 from slotlock.domain.user_files.plan import ImportPlan, plan_import
@@ -220,6 +221,18 @@ def test_a_login_name_for_a_child_without_one_makes_no_second_account() -> None:
     for others in ((), (user("mia@x.org", "Mia Münz"),)):  # nor a second child that looks the same
         outcome = plan("name,email,guardian\nMia Münz,mia@x.org,pam@x.org\n", PAM, MIA, *others)
         assert codes(outcome) == [("CHILD_WITHOUT_LOGIN_NAME", (2,), "name")]
+
+
+def test_a_cell_of_thousands_of_addresses_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+    monkeypatch.setattr(user_file, "normalize_login_name", read.append)
+    outcome = parse_user_file(f"name,guardian\nMia,{'pam@ü.org ' * 10_000}\n".encode())
+    assert codes(outcome) == [("TOO_MANY_GUARDIANS", (2,), "guardian")]
+    assert read == []
+    monkeypatch.undo()  # the control: a parent may stand in a cell more than once
+    assert rows_of(f"name,guardian\nMia,{'pam@x.org ' * 10}\n")[0].guardians == (
+        NamedGuardian("pam@x.org"),
+    )
 
 
 @pytest.mark.parametrize("login_name", ["child def", "mia@x.org"])
