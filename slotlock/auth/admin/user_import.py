@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -29,6 +30,7 @@ from slotlock.domain.user_files.user_file import UserFile, UserRow, parse_user_f
 from slotlock.domain.users.groups import similar_groups
 from slotlock.domain.users.identity import Identity, parse_subject
 from slotlock.domain.users.user import Caller
+from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt, UserSnapshot
 from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 
@@ -63,6 +65,9 @@ async def import_users(
 
     Importing the same file again changes nothing. `caller` is None for the command line. Accounts
     that somebody registered change only by choice. The addresses may be those of guardians.
+
+    Raises:
+        CommitUnknownError: MongoDB is unavailable now, and the file may be imported.
     """
     # In a thread: it takes most of a second to validate 10,000 addresses.
     file = await asyncio.to_thread(
@@ -92,8 +97,9 @@ async def import_users(
         return outcome
     imports = auth.repositories.user_imports
     named = [*outcome.login_names, *outcome.guardian_names]
-    leavers = await imports.find_leavers(named, file.groups)
-    similar = similar_groups(file.groups, await imports.find_groups())
+    with nullcontext() if dry_run else after_write():
+        leavers = await imports.find_leavers(named, file.groups)
+        similar = similar_groups(file.groups, await imports.find_groups())
     preview = preview_rows(file.rows)
     return to_result(outcome, file.ignored_columns, leavers, similar, preview, dry_run=dry_run)
 

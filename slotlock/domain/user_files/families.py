@@ -1,6 +1,6 @@
 """Plan which accounts of a file of users have which guardians, and find the children it means."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,11 +12,15 @@ from slotlock.domain.user_files.columns import GUARDIAN, NAME
 from slotlock.domain.user_files.problems import ImportProblem
 from slotlock.domain.user_files.user_file import NamedGuardian, UserRow
 from slotlock.domain.users.dependents import MAX_DEPENDENTS
-from slotlock.domain.users.user import Role, User
+from slotlock.domain.users.user import Role, User, UserId
 
 CHILD_WITHOUT_LOGIN_NAME = (
     "These guardians have a child of this name without a login name. Please give the login name to "
     "that account first."
+)
+SEVERAL_CHILDREN = (
+    "These guardians have several children of this name. Please give the login name of the right "
+    "one, or erase the accounts that are too many."
 )
 # By code; `guardian` is the login name in the cell.
 _TEXTS = {
@@ -59,20 +63,21 @@ def find_children(
 
     A child is known if one of the guardians is the same, and the name but for capitals and accents.
     """
-    children = {
-        (guardian, fold(user.name)): user
-        for user in users.values()
-        for guardian in user.guardians
-        if not user.erased
-    }
+    children = defaultdict[tuple[UserId, str], set[str]](set)
+    for user in users.values():
+        for guardian in () if user.erased else user.guardians:
+            children[guardian, fold(user.name)].add(user.login_name)
     found, first_lines = [], dict[str, int]()
     for row in rows:
         parents = (users.get(each.login_name) for each in row.guardians or ())
         keys = [(each.id, fold(row.name or "")) for each in parents if each is not None]
-        child = next(filter(None, map(children.get, keys)), None)
-        if child and not row.has_login_name:
-            row = replace(row, login_name=child.login_name)  # noqa: PLW2901
-        elif child and child.has_made_login_name:
+        known = set[str]().union(*(children[key] for key in keys))
+        if len(known) > 1 and not row.has_login_name:
+            # It would get what is about another child, and may have a second place then.
+            problems.add(row.line, NAME, SEVERAL_CHILDREN, ImportProblem.SEVERAL_CHILDREN)
+        elif known and not row.has_login_name:
+            row = replace(row, login_name=min(known))  # noqa: PLW2901
+        elif any(users[each].has_made_login_name for each in known):
             code = ImportProblem.CHILD_WITHOUT_LOGIN_NAME
             problems.add(row.line, NAME, CHILD_WITHOUT_LOGIN_NAME, code)
         first_line = first_lines.setdefault(row.login_name, row.line)

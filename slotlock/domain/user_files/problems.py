@@ -35,4 +35,5 @@ class ImportProblem(NamedCode):
     TOO_MANY_GUARDIANS = auto()
     TOO_MANY_DEPENDENTS = auto()
     CHILD_WITHOUT_LOGIN_NAME = auto()
+    SEVERAL_CHILDREN = auto()
     SAME_RESOURCE = auto()

@@ -55,6 +55,8 @@ from slotlock.domain.users.user import (
 
 # As many as fit into one transaction, which has 5 s in MongoDB.
 MAX_IMPORTED_USERS = 10_000
+# Some may be the same. To validate those of a long cell would take minutes.
+MAX_ADDRESSES_IN_CELL = 10
 # A slash does not: `2025/26` is a group.
 _GROUP_SEPARATORS = re.compile("[;,|\r\n\u2028\u3001\uff0c\uff1b]")
 # No address has a blank; `a/b@x.org` is one.
@@ -318,6 +320,9 @@ class _RowParser:
         guardians: dict[str, NamedGuardian] = {}
         for cell, named in zip(addresses, names, strict=True):
             of_cell = list(filter(None, _ADDRESS_SEPARATORS.split(cell)))
+            if len(of_cell) > MAX_ADDRESSES_IN_CELL:
+                self._add_too_many(line)
+                return ()
             for text, name in zip_longest(of_cell, _split_names(named, len(of_cell))):
                 login_name = normalize_login_name(text) if text else None
                 if login_name:
@@ -330,10 +335,13 @@ class _RowParser:
                     code, maximum = ImportProblem.INVALID_NAME, MAX_USER_NAME_LENGTH
                     self._problems.add(line, GUARDIAN_NAME, problem, code, maximum=maximum)
         if len(guardians) > MAX_GUARDIANS:
-            code = ImportProblem.TOO_MANY_GUARDIANS
-            self._problems.add(line, GUARDIAN, TOO_MANY_GUARDIANS, code, maximum=MAX_GUARDIANS)
+            self._add_too_many(line)
         self._guardians.update(guardians)
         return tuple(guardians.values())
+
+    def _add_too_many(self, line: int) -> None:
+        code = ImportProblem.TOO_MANY_GUARDIANS
+        self._problems.add(line, GUARDIAN, TOO_MANY_GUARDIANS, code, maximum=MAX_GUARDIANS)
 
     def _check_child(
         self,

@@ -26,6 +26,8 @@ DEFAULT_LANGUAGE = LANGUAGES[0]
 CHINESE = r"[\u2018-\u201d\u3000-\u9fff\uff00-\uffef]"
 # What happened to bookings; a mail with several has a subject of its own.
 CHANGES = BOOKING_KIND_NAMES - {REMINDER.name}
+# Of an address alone: a Chinese sentence has no blanks, but signs that end it.
+ADDRESS = re.compile(r"https?://[^\s\u3000-\u303f\uff00-\uffef]+")
 BLANK = re.compile(rf"({CHINESE})(?:\0 \0?| \0)(?={CHINESE})")
 
 
@@ -80,9 +82,8 @@ def render(
     body = "\n\n".join(rest.strip() for _, _, rest in split)
     text = _render_text("layout", language, {**shared, "kind": parts[0][0], "body": body})
     paragraphs = [paragraph.splitlines() for paragraph in text.strip().split("\n\n")]
-    html = _render(
-        "mail.html", {**shared, "language": language, "subject": subject, "paragraphs": paragraphs}
-    )
+    page = {"language": language, "subject": subject, "paragraphs": paragraphs}
+    html = _render("mail.html", {**shared, **page, "is_address": ADDRESS.fullmatch})
     return MailText(subject.strip(), text.strip() + "\n", html)
 
 

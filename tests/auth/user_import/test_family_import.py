@@ -229,3 +229,13 @@ async def test_a_file_gives_teachers_what_they_lead_also_if_another_changed_it_m
     none = await imported(auth, f"email,leads\nada@{domain},\n".encode())
     assert (none.updated, none.leaders_changed) == (0, 1)
     assert await store.resources.find_led(ada.id) == []
+
+
+async def test_a_line_can_rename_a_child_and_add_a_guardian(auth: Auth, domain: str) -> None:
+    for name, guardian in (("Ben", "pam"), ("Benny", "tom")):
+        line = f"email,name,guardian\nben@{domain},{name},{guardian}@{domain}\n"
+        await imported(auth, line.encode())
+    users = await users_by_local_part(auth, domain)
+    assert (users["ben"].name, users["ben"].guardians) == ("Benny", (users["tom"].id,))
+    line = f"email,name,guardian\nben@{domain},Ben,pam@{domain}\n"
+    assert (await imported(auth, line.encode())).updated == 1

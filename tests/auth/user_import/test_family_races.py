@@ -129,6 +129,35 @@ async def test_control_without_the_check_an_import_breaks_the_rules_of_guardians
     assert users["ben"].guardians == (users["pam"].id,)
 
 
+@pytest.mark.parametrize("is_checked", [True, False])
+async def test_a_child_that_gets_a_name_of_the_file_during_an_import_is_no_second_one(
+    auth: Auth,
+    other_process: Auth,
+    domain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_checked: bool,
+) -> None:
+    """Without the check, the guardian has two children whom no file tells apart: the control."""
+    await import_text(auth, domain, "name,guardian\nMia,pam@\n")
+    pam = (await users_by_local_part(auth, domain))["pam"]
+
+    async def children() -> list[User]:
+        return list(await auth.repositories.users.find_dependents([pam.id]))
+
+    async def rename() -> None:
+        [mia] = await children()
+        renamed = await account_admin.update_user(other_process, ADMIN, mia.id, "Ben", None)
+        assert isinstance(renamed, account_admin.UserUpdated)
+
+    act_during_import(monkeypatch, rename, is_within=False)
+    if not is_checked:
+        monkeypatch.setattr(UserImportWriter, "_check_guardians", check_nothing)
+    outcome = await import_text(auth, domain, "name,guardian\nBen,pam@\n")
+    assert isinstance(outcome, ImportResult), outcome
+    assert [each.name for each in await children()] == ["Ben"] * (1 if is_checked else 2)
+
+
 @pytest.mark.parametrize("ban_is", ["before", "within", "before, unchecked"])
 async def test_who_is_banned_during_an_import_leads_nothing_by_it(
     auth: Auth,

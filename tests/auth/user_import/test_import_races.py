@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from pymongo import AsyncMongoClient
+from pymongo.errors import AutoReconnect
 
 from slotlock.auth import accounts
-from slotlock.auth.admin import account_admin, account_claims
+from slotlock.auth.admin import account_admin, account_claims, user_import
 from slotlock.auth.admin.account_claims import UserClaimed
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate
@@ -18,10 +19,11 @@ from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.shared.tables.file_problems import InvalidFile
-from slotlock.domain.user_files.plan import ImportPlan, ImportResult
+from slotlock.domain.user_files.plan import ImportBusy, ImportPlan, ImportResult
 from slotlock.domain.users.account_admin_rules import HeldPlaces
 from slotlock.domain.users.user import Caller, Role, User, UserId
-from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.client import CommitUnknownError, Document
+from slotlock.infrastructure.mongo.concurrency_limiter import MongoOverloadedError
 from slotlock.infrastructure.mongo.users.imports import (
     IMPORT_ID,
     ImportAttempt,
@@ -290,3 +292,30 @@ async def test_the_import_of_a_killed_process_leaves_nothing_and_blocks_no_later
         outcome = await import_users(auth, user_csv(domain, {"ben": "Ben"}), dry_run=False)
     assert outcome == ImportResult(1, 0, 0, dry_run=False)
     assert set(await users_by_local_part(auth, domain)) == {"ada", "ben"}
+
+
+async def test_an_outage_after_an_import_does_not_say_that_nothing_was_imported(
+    auth: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> list[User]:
+        raise MongoOverloadedError
+
+    monkeypatch.setattr(UserImportWriter, "find_leavers", fail)
+    body = user_csv(domain, {"ada": "Ada"})
+    with pytest.raises(MongoOverloadedError):
+        await import_users(auth, body, dry_run=True)
+    with pytest.raises(CommitUnknownError):
+        await import_users(auth, body, dry_run=False)
+    assert list(await users_by_local_part(auth, domain)) == ["ada"]
+
+
+async def test_a_small_file_is_not_too_large_while_mongodb_is_lost(
+    auth: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise AutoReconnect("lost", {"errorLabels": ["TransientTransactionError"]})
+
+    monkeypatch.setattr(user_import, "RETRY_FOR_S", 0.0)
+    monkeypatch.setattr(UserImportWriter, "_write_all", fail)
+    outcome = await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    assert isinstance(outcome, ImportBusy)

@@ -7,6 +7,7 @@ import pytest
 
 from slotlock.domain.resources.resource import Resource, ResourceKind, unknown_resource
 from slotlock.domain.shared.tables.file_problems import InvalidFile
+from slotlock.domain.user_files import user_file
 from slotlock.domain.user_files.choices import Choice, Choices
 from slotlock.domain.user_files.leaders import LeaderChange
 from slotlock.domain.user_files.plan import ImportPlan, plan_import
@@ -220,6 +221,36 @@ def test_a_login_name_for_a_child_without_one_makes_no_second_account() -> None:
     for others in ((), (user("mia@x.org", "Mia Münz"),)):  # nor a second child that looks the same
         outcome = plan("name,email,guardian\nMia Münz,mia@x.org,pam@x.org\n", PAM, MIA, *others)
         assert codes(outcome) == [("CHILD_WITHOUT_LOGIN_NAME", (2,), "name")]
+
+
+def test_a_cell_of_thousands_of_addresses_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+    monkeypatch.setattr(user_file, "normalize_login_name", read.append)
+    outcome = parse_user_file(f"name,guardian\nMia,{'pam@ü.org ' * 10_000}\n".encode())
+    assert codes(outcome) == [("TOO_MANY_GUARDIANS", (2,), "guardian")]
+    assert read == []
+    monkeypatch.undo()  # the control: a parent may stand in a cell more than once
+    assert rows_of(f"name,guardian\nMia,{'pam@x.org ' * 10}\n")[0].guardians == (
+        NamedGuardian("pam@x.org"),
+    )
+
+
+@pytest.mark.parametrize("login_name", ["child def", "mia@x.org"])
+def test_a_line_of_two_parents_never_joins_the_accounts_that_each_list_made(
+    login_name: str,
+) -> None:
+    other = user(login_name, "MIA Munz", TOM)
+    for guardians in ("pam@x.org tom@x.org", "tom@x.org pam@x.org"):
+        both = f"name,guardian\nMia Münz,{guardians}\n"
+        assert codes(plan(both, PAM, TOM, MIA, other)) == [("SEVERAL_CHILDREN", (2,), "name")]
+        # The control: each parent has the other child, or it has another name, or was erased.
+        erased = replace(other, erased_at=NOW)
+        for one in (replace(other, guardians=(PAM.id,), name="Max"), erased):
+            assert planned(both, PAM, TOM, MIA, one).updated[0].before == MIA
+    assert planned("name,guardian\nMia Münz,pam@x.org\n", PAM, TOM, MIA, other).is_empty
+    twins = replace(other, guardians=(PAM.id,))  # of an older file
+    outcome = plan("name,guardian\nMia Münz,pam@x.org\n", PAM, MIA, twins)
+    assert codes(outcome) == [("SEVERAL_CHILDREN", (2,), "name")]
 
 
 def test_an_empty_cell_removes_guardians_and_a_missing_column_leaves_them() -> None:

@@ -21,7 +21,7 @@ from itertools import chain
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
 
 from slotlock.domain.audit.audit_log import FieldEdit, NoteAction
 from slotlock.domain.audit.audit_notes import (
@@ -117,7 +117,7 @@ class ImportAttempt(Enum):
     WRITTEN = auto()
     CONFLICT = auto()  # another writer was first
     FAILED = auto()  # a conflict or a full cache: a repetition may succeed
-    TIMED_OUT = auto()  # a repetition may succeed on a machine with less to do
+    TIMED_OUT = auto()  # a repetition may succeed on a machine with less to do, or a new primary
     TOO_LARGE = auto()  # larger than the cache of MongoDB
 
 
@@ -359,21 +359,27 @@ class UserImportWriter:
         """Check that others left the new guardians as they were, and let nobody change them.
 
         `ids` has the users of the snapshot and of the plan. Raises _ImportConflictError if one was
-        banned, or got a guardian or another dependent, or if a new dependent got a dependent.
+        banned, or got a guardian or another dependent, or if a new dependent got a dependent. So it
+        does if a dependent has another name, which may be that of a child of the file.
         """
         known = snapshot.users_by_login_name
         added = [ObjectId(ids[name]) for name in _added_guardians(plan, ids) if name in known]
         await self._check_able(added, {"guardians": None, "banned": None}, session)
         changed = [each.before for each in plan.updated if each.guardians]
         new_dependents = [ObjectId(user.id) for user in changed if not user.guardians]
-        dependents = dict[ObjectId, list[ObjectId]]()
+        names = {user.id: user.name for user in known.values()}
+        names |= {each.before.id: each.name for each in plan.updated}
+        dependents, has_other_name = dict[ObjectId, list[ObjectId]](), False
         for batch in chunked([*added, *new_dependents], IMPORT_BATCH_SIZE):
             query: Document = {"guardians": {"$in": batch}}
-            async for each in self._users.find(query, {"guardians": 1}, session=session):
-                dependents[each["_id"]] = each["guardians"]
+            fields = {"guardians": 1, "name": 1}
+            async for each in self._users.find(query, fields, session=session):
+                dependents[each["_id"]], name = each["guardians"], each["name"]
+                has_other_name |= name != names.get(UserId(str(each["_id"])), name)
         counts = Counter(chain.from_iterable(dependents.values()))
         if (
-            not dependents.keys() <= {ObjectId(each) for each in ids.values()}
+            has_other_name
+            or not dependents.keys() <= {ObjectId(each) for each in ids.values()}
             or any(counts[each] > MAX_DEPENDENTS for each in added)
             or any(counts[each] for each in new_dependents)
         ):
@@ -578,8 +584,8 @@ def _to_attempt(error: PyMongoError) -> ImportAttempt | None:
         return ImportAttempt.CONFLICT
     if TOO_LARGE_FOR_CACHE in codes:
         return ImportAttempt.TOO_LARGE
-    # MongoDB does not always report in time that the time is over.
-    if codes & TIMEOUT_CODES or isinstance(error, NetworkTimeout):
+    # MongoDB does not always report in time that the time is over, and may be lost meanwhile.
+    if codes & TIMEOUT_CODES or isinstance(error, ConnectionFailure):
         return ImportAttempt.TIMED_OUT
     if WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
         return ImportAttempt.FAILED

@@ -51,7 +51,7 @@ from slotlock.services.notifications.outbox_reader import OutboxReader
 from slotlock.services.notifications.recipients import to_recipients
 from slotlock.services.slots import calendars, editing
 from tests.support.domain.builders import build_patch
-from tests.support.notifications.mail_scene import MailScene
+from tests.support.notifications.mail_scene import URL, MailScene
 
 HOUR = timedelta(hours=1)
 
@@ -135,6 +135,26 @@ async def test_what_happens_to_two_children_within_a_minute_is_one_mail_to_each_
     attached = [part.get_content() for part in sources["Member 0"].iter_attachments()]
     assert ["SUMMARY:Mia: Yoga" in each for each in attached].count(True) == 1
     assert {each.state for each in await scene.entries()} == {OutboxState.SENT}
+
+
+async def test_no_sentence_that_begins_with_a_name_is_a_link(scene: MailScene) -> None:
+    """Chinese has no blanks: a name that is an address would end with the sentence."""
+    [first, second] = scene.members[:2]
+    name = "https://evil.test/免费"
+    mia = await insert_child(scene, name, first, second)
+    for guardian in (first, second):
+        await change_user(scene, guardian.user_id, name=name, locale="zh")
+    async with scene.reading():
+        slot_id = await scene.insert_slot(title="瑜伽", location="https://school.test/地图")
+        await book_for(scene, first, mia, slot_id)
+        await scene.until_entries("booked", "booked")
+    await scene.send()
+    for message in scene.trap.messages:
+        page = message.get_body(["html"])
+        assert page is not None
+        links = re.findall('href="([^"]*)"', page.get_content())
+        assert links == ["https://school.test/地图", f"{URL}#/slot/slot_{slot_id}"]
+    assert len(scene.trap.messages) == 2
 
 
 async def test_the_other_guardian_reads_who_gave_a_place_back(
