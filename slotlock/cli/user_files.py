@@ -18,6 +18,7 @@ from slotlock.domain.user_files.columns import EMAIL, GUARDIANS
 from slotlock.domain.user_files.plan import (
     ImportBusy,
     ImportPlan,
+    ImportResult,
     ImportTooLarge,
     SelfRegisteredAccount,
     UserUpdate,
@@ -79,7 +80,7 @@ async def _import_users(auth: Auth, args: Namespace) -> str:
         counts += f", {outcome.claimed} claimed"
     if outcome.vouched_for:
         counts += f", {outcome.vouched_for} vouched for"
-    lines = [counts, *_links(outcome.links_added, outcome.links_removed, outcome.leaders_changed)]
+    lines = [counts, *_links(outcome, outcome.leaders_changed)]
     lines += _warnings(outcome.self_registered, outcome.ignored_columns)
     lines += [f"perhaps one group: {', '.join(each)}" for each in outcome.similar_groups]
     if outcome.leavers:
@@ -113,7 +114,7 @@ async def _sync_users(auth: Auth, args: Namespace) -> str:
     if args.json:
         return json.dumps(_sync_report(outcome, file, bookings, args), indent=2)
     lines = [*_plan_lines(outcome, bookings), _summary(outcome)]
-    lines += _links(outcome.links_added, outcome.links_removed, len(outcome.leaders))
+    lines += _links(outcome, len(outcome.leaders))
     lines += _warnings(outcome.self_registered, file.ignored_columns)
     if not args.apply:
         if membership and membership.exceeds(limit):
@@ -139,6 +140,7 @@ def _sync_report(
         "linksAdded": plan.links_added,
         "linksRemoved": plan.links_removed,
         "leadersChanged": len(plan.leaders),
+        "withoutLeader": list(plan.without_leader),
         "returned": [_login_of(each) for each in membership.returned] if membership else [],
         "gone": [
             {
@@ -194,12 +196,14 @@ def _login_of(user: User) -> str:
     return user.name if user.has_made_login_name else user.login_name
 
 
-def _links(added: int, removed: int, leaders: int) -> Iterator[str]:
+def _links(outcome: ImportResult | ImportPlan, leaders: int) -> Iterator[str]:
     """Yield how many links between users and guardians, or users and resources, change."""
-    if added or removed:
-        yield f"links to guardians: {added} new, {removed} removed"
+    if outcome.links_added or outcome.links_removed:
+        yield f"links to guardians: {outcome.links_added} new, {outcome.links_removed} removed"
     if leaders:
         yield f"resources with another leader: {leaders}"
+    if outcome.without_leader:
+        yield f"nobody leads any more: {', '.join(outcome.without_leader)}"
 
 
 def _user_cells(user: User) -> str:

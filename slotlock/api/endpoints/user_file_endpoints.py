@@ -141,6 +141,7 @@ def import_report(result: ImportResult) -> dict[str, object]:
         "linksAdded": result.links_added,
         "linksRemoved": result.links_removed,
         "leadersChanged": result.leaders_changed,
+        "withoutLeader": list(result.without_leader),
         "selfRegistered": registered_report(result.self_registered),
         "ignoredColumns": list(result.ignored_columns),
         "leavers": [

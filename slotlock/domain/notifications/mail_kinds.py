@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from slotlock.domain.audit.audit_log import NoteAction
 from slotlock.domain.audit.audit_notes import edits_shown_with, merged_schedule_edits
-from slotlock.domain.booking.booking import Booking, BookingAction, HistoryEntry, SlotId
+from slotlock.domain.booking.booking import Booking, BookingAction, HistoryEntry, MadeAs, SlotId
 from slotlock.domain.booking.booking_refusals import LimitRefusal, SlotCancelled, SlotFull
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.terms import CampaignId
@@ -134,7 +134,9 @@ def _mail(booking: Booking, entry: HistoryEntry, index: int) -> Iterator[OutboxE
     kind = _KIND_OF.get(entry.action)
     if kind is not None:
         data = {"held_until": entry.held_until.isoformat()} if entry.held_until else {}
-        yield booking_mail(kind, booking, entry.at, str(index), entry.by, data)
+        is_drawn = booking.made_as is MadeAs.DRAW and index == 0
+        by = None if is_drawn else entry.by
+        yield booking_mail(kind, booking, entry.at, str(index), by, data)
 
 
 def booking_mail(

@@ -141,6 +141,11 @@ class ImportPlan:
     links_removed: int = 0
 
     @property
+    def without_leader(self) -> tuple[str, ...]:
+        """The names of the resources that nobody leads any more."""
+        return tuple(each.resource.name for each in self.leaders if each.login_name is None)
+
+    @property
     def names_identities(self) -> bool:
         """Return whether accounts get identities, of which each belongs to one account."""
         changes = (update.identities for update in self.updated)
@@ -204,7 +209,7 @@ class ImportResult:
     Nothing was written for the `self_registered` ones. `leavers` are members of the groups of the
     file whom it does not name, and `similar_groups` groups that could be one; both depend on other
     imports, so that they are not compared. The `preview` is of the file alone. A link is a pair of
-    a user and a guardian.
+    a user and a guardian. Nobody leads the resources `without_leader` any more.
     """
 
     created: int
@@ -218,6 +223,7 @@ class ImportResult:
     links_added: int = 0
     links_removed: int = 0
     leaders_changed: int = 0
+    without_leader: tuple[str, ...] = ()
     leavers: tuple[User, ...] = field(default=(), compare=False)
     similar_groups: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
     preview: ImportPreview = field(default=ImportPreview(), compare=False)
@@ -258,6 +264,7 @@ def to_result(
         links_added=plan.links_added,
         links_removed=plan.links_removed,
         leaders_changed=len(plan.leaders),
+        without_leader=plan.without_leader,
         leavers=tuple(leavers),
         similar_groups=similar,
         preview=preview,

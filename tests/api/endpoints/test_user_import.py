@@ -67,6 +67,7 @@ def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False)
         "linksAdded": 0,
         "linksRemoved": 0,
         "leadersChanged": 0,
+        "withoutLeader": [],
         "selfRegistered": [],
         "ignoredColumns": [],
         "leavers": [],

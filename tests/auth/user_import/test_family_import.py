@@ -227,7 +227,7 @@ async def test_a_file_gives_teachers_what_they_lead_also_if_another_changed_it_m
     assert await store.resources.find_led(other) == [names[0]]
     monkeypatch.undo()
     none = await imported(auth, f"email,leads\nada@{domain},\n".encode())
-    assert (none.updated, none.leaders_changed) == (0, 1)
+    assert (none.updated, none.leaders_changed, none.without_leader) == (0, 1, (names[1],))
     assert await store.resources.find_led(ada.id) == []
 
 

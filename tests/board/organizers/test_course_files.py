@@ -149,7 +149,7 @@ async def test_courses_of_a_workbook_are_checked_imported_and_edited(board: Boar
         await page.get_by_role("button", name="Excel").click()
     exported = (await (await saved.value).path()).read_bytes()
     await choose(page, exported)
-    await shown(page, "Everything in this file is here already.").wait_for()
+    await shown(page, "This file has nothing new.").wait_for()
     book, file = openpyxl.load_workbook(BytesIO(exported)), BytesIO()
     sheet = book.worksheets[0]
     assert [sheet[cell].value for cell in ("A1", "B1", "B2", "D2", "H2")] == [

@@ -10,6 +10,7 @@ from pypdf import PdfReader
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.board.test_accessibility import violations
+from tests.board.test_organizers import CODE, scan
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.board.pages import Board, shown
@@ -142,7 +143,8 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     for title, hours in (("Earlier", -72), ("Later", 72)):
         await add(title, hours)
     slot_id = await add("Robots", 1, capacity=1, waitlistCapacity=2)
-    await board.course(title="Of others")
+    other_course = await board.course(title="Of others")
+    await bo.book_slot(other_course.slot_id)
     await mia.book_slot(slot_id)
     await bo.join(slot_id)
 
@@ -189,6 +191,10 @@ async def test_a_teacher_takes_attendance_writes_to_a_course_and_opens_its_sheet
     await card.locator("a, button").first.click()
     await page.get_by_role("button", name="Let in: Mia").click()
     await page.locator(".verdict.yours").wait_for()
+    # The code of another's course has a place, of which a leader reads nothing.
+    found = await board.organizer.execute(CODE, id=other_course.slot_id)
+    await scan(page, found["nodes"][0]["checkInCode"], "stop")
+    await expect(page.locator(".verdict")).to_contain_text("Nobody whom you can check in here")
     roster = await board.organizer.execute(ATTENDANCE, id=slot_id)
     assert roster["nodes"] == [{"attendance": "CHECKED_IN"}]
     await page.locator("nav a").click()

@@ -13,6 +13,7 @@ from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
 from slotlock.domain.draws.basis import DrawMethod
 from slotlock.domain.draws.draw import Draw, DrawSettings
 from slotlock.domain.draws.drawing import WishResult
+from slotlock.domain.notifications.mail_kinds import first_mail
 from slotlock.domain.notifications.webhooks import WebhookEvent
 from slotlock.infrastructure.mongo.users.user_documents import new_login_name
 from slotlock.services.booking.booking_changes import change_booking
@@ -81,6 +82,9 @@ async def test_everybody_gets_the_result_once_and_losers_wait_in_the_order_of_th
     slot = await scene.services.slots.find_with_roster(slot_id)
     assert slot is not None
     assert [each.user_id for each in slot.bookings] == order[:1]
+    booked = first_mail(slot.bookings[0])
+    assert booked is not None
+    assert "by" not in booked.data  # the lot gave the place, not the organizer who drew
     assert [each.user_id for each in slot.waitlist] == order[1:]
     campaign = await scene.services.campaigns.find(campaign_id)
     assert campaign is not None

@@ -51,7 +51,7 @@ export function verdictOf(result, startTime, zone, count) {
     case "NotConfirmed":
       return { kind: "stop", title: t("door.notBooked"), line: t("door.notBookedLine", { name, title: slot.title }) };
     default:
-      return { kind: "stop", title: t("door.no"), line: reason(result) };
+      return { kind: "stop", title: t("door.no"), line: result.code === "BOOKING_NOT_FOUND" ? t("door.unknown") : reason(result) };
   }
 }
 

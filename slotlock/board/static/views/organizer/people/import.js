@@ -144,7 +144,7 @@ export function openImport() {
 
   function result() {
     const { report, name } = imports;
-    const { dryRun, leavers, selfRegistered, linksAdded, linksRemoved, leadersChanged } = report;
+    const { dryRun, leavers, selfRegistered, linksAdded, linksRemoved, leadersChanged, withoutLeader } = report;
     // Who leads something new is mostly new, too.
     const changes = report.created + report.updated + [...choices.values()].filter(Boolean).length || leadersChanged;
     return [
@@ -158,7 +158,8 @@ export function openImport() {
         ),
       imports.counts(["created", "updated", "unchanged", ...["vouchedFor", "claimed"].filter((each) => report[each])]),
       linksAdded + linksRemoved > 0 && h("p", null, t("people.links", { added: number(linksAdded), removed: number(linksRemoved) })),
-      leadersChanged > 0 && h("p", null, t("people.leaders", { shown: number(leadersChanged) })),
+      leadersChanged > withoutLeader.length && h("p", null, t("people.leaders", { shown: number(leadersChanged - withoutLeader.length) })),
+      withoutLeader.length > 0 && notice("wait", "warning", t("people.withoutLeader", { names: withoutLeader.join(", ") })),
       dryRun && asRead(),
       imports.ignored(),
       similarGroups(report.similarGroups),
