@@ -44,6 +44,13 @@ class Wishes:
 
 
 @value_object
+class SeenWishes:
+    """When the list was changed that a client replaces; None if the client saw none."""
+
+    changed_at: datetime | None
+
+
+@value_object
 class ClosedWishes:
     """The basis of a draw, and what is not public: the wishes by leaf, the users by pseudonym.
 

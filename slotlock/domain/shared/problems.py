@@ -164,6 +164,7 @@ class ProblemCode(Enum):
     SEED_BEFORE_ROOT = "The seed must become public {minutes} minutes after the wishes or later."
     SEED_OF_SERVER = "No source was announced: the server made the seed when the draw opened."
     WISHES_ELSEWHERE = "A member has wishes alone or with another team, which must go first."
+    WISHES_CHANGED = "The wishes have changed meanwhile. Please read them again."
     TIME_PASSED = "This time has passed."
     AFTER_CLOSING = "The campaign closes before this time."
 

@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import strawberry
-from strawberry import argument, field
+from strawberry import UNSET, argument, field
 
 from slotlock.domain.booking.booking_refusals import NotTeammate
 from slotlock.domain.draws import draw
 from slotlock.domain.draws.draw import MAX_WISHES, DrawNotFound, DrawSettings
+from slotlock.domain.draws.wish_closing import SeenWishes
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.dependents import MAX_DEPENDENTS
@@ -117,6 +118,7 @@ class DrawMutations:
         "Rank the slots of a campaign that the caller wishes for. The list replaces the one of "
         "before, alone or with others; an empty one removes it. One of a team ends for all of its "
         "members; others of a family keep theirs. It counts when the wishes are closed. "
+        "With `expectedChangedAt`, it replaces only the list that the client saw. "
         f"Fails with `WrongDrawState` after that. At most {MAX_WISHES} slots."
     )
     async def set_wishes(
@@ -140,6 +142,15 @@ class DrawMutations:
                 "places together or none. Not with a `teamId`. Others lead to `NotTeammate`."
             ),
         ] = None,
+        expected_changed_at: Annotated[
+            datetime | None,
+            argument(
+                description="The `changedAt` of the list that the client saw, of the caller or of "
+                "the first of `userIds`. Null if there was none. If the list is another one by "
+                "now, nothing changes: `InvalidInput` with `WISHES_CHANGED`. Without this "
+                "argument, any list is replaced."
+            ),
+        ] = UNSET,
     ) -> object:
         caller, services = info.context.caller, info.context.services
         if user_ids is not None and (team_id or not 1 <= len(user_ids) <= MAX_DEPENDENTS + 1):
@@ -160,7 +171,8 @@ class DrawMutations:
         senders = [user_id for user_id in users.values() if user_id is not None]
         if len(senders) < len(users):
             return refuse_id(NotTeammate, next(each for each in users if not users[each]))
-        outcome = await wishes.set_wishes(services, caller, parsed, known, team, senders)
+        seen = None if expected_changed_at is UNSET else SeenWishes(expected_changed_at)
+        outcome = await wishes.set_wishes(services, caller, parsed, known, team, senders, seen)
         return SET_WISHES.present(outcome, view)
 
     @CHANGE_DRAW.mutation(

@@ -15,7 +15,7 @@ from slotlock.domain.draws.draw import (
     DrawState,
     WrongDrawState,
 )
-from slotlock.domain.draws.wish_closing import Wishes
+from slotlock.domain.draws.wish_closing import SeenWishes, Wishes
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
@@ -49,13 +49,14 @@ async def set_wishes(
     slot_ids: Sequence[SlotId],
     team_id: TeamId | None = None,
     user_ids: Sequence[UserId] = (),
+    seen: SeenWishes | None = None,
 ) -> SetWishesOutcome:
     """Replace the ranked wishes of the caller, of the team with the caller in it, or of users.
 
     These are the caller's dependents, also together with the caller, and get places together or
     none. What they wished for before ends, and others with whom they wished stay: another guardian
     may act for these, or one of them alone. Only a list of a team of the caller ends for all. No
-    slots remove the wishes.
+    slots remove the wishes. Nothing changes if the first of the users has others than those seen.
     """
     draw = await services.draws.find_latest(campaign_id)
     if draw is None or not draw.is_active:
@@ -74,11 +75,9 @@ async def set_wishes(
     wishes = Wishes(tuple(users), tuple(slot_ids), _new_salt(), caller.user_id, now)
     teams = () if user_ids else await services.teams.find_by_user(caller.user_id)
     mates = [member.user_id for team in teams for member in team.members]
-    if not slot_ids:
-        await services.wishes.delete(draw.id, senders, mates)
-    elif not await services.wishes.save(draw, wishes, senders, mates):
-        problem = ProblemCode.WISHES_ELSEWHERE.problem()
-        return InvalidInput((FieldProblem("teamId", problem),))
+    if code := await services.wishes.save(draw, wishes, senders, mates, seen):
+        field = "expectedChangedAt" if code is ProblemCode.WISHES_CHANGED else "teamId"
+        return InvalidInput((FieldProblem(field, code.problem()),))
     # A closing that began after this read finds the wishes. One that began before may have not.
     after = await services.draws.find(draw.id)
     is_open = after is not None and after.state is DrawState.COLLECTING

@@ -108,6 +108,53 @@ async def test_both_get_a_list_together_and_one_of_them_leaves_it(board: Board) 
     assert await wishes_of(family, course, "Ben") == (["Judo"], {"Ben"})
 
 
+@pytest.mark.parametrize("is_guarded", GUARDED)
+async def test_a_list_that_the_other_parent_changed_is_shown_and_not_replaced(
+    board: Board, is_guarded: bool
+) -> None:
+    family, tim = await create_family(board, "Mia", "Ben"), await board.student("Tim")
+    await board.vouch_for(tim)
+    parents = [family.ids["Eva"], await tim.fetch_user_id()]
+    for child in ("Mia", "Ben"):
+        await set_guardians(board.organizer, family.ids[child], parents)
+    course = await drawn(family)
+    context = await board.context(tim, **PHONE)
+    if not is_guarded:
+        await change_script(context, ("users, changedAt }", "users }"))
+    first = await family.open(f"#/wishes/{course.campaign_id}")
+    second = await board.open(context, f"#/wishes/{course.campaign_id}")
+    await second.get_by_role("button", name="Add: Chess").wait_for()
+    await add(first, "Judo", "Ben")
+    await second.get_by_role("button", name="Add: Chess").click()
+    if not is_guarded:
+        await second.get_by_text("for Ben are saved").wait_for()
+        assert await wishes_of(family, course, "Ben") == (["Chess"], {"Ben"})
+        return
+    await second.get_by_text("This list has changed meanwhile").wait_for()
+    unsaved = second.get_by_text("This list was not saved: Chess.")
+    await unsaved.wait_for()
+    await expect(second.locator("ol.list li")).to_contain_text(["1. Judo"])
+    assert await fits_the_phone(second)
+    await add(second, "Chess", "Ben")
+    await expect(unsaved).to_have_count(0)
+    assert await wishes_of(family, course, "Ben") == (["Judo", "Chess"], {"Ben"})
+    # A joint list of one parent is news to the page of the other one, which ends it knowingly.
+    await show_wishes(second, TOGETHER, "Wishes for Ben and Mia")
+    await second.get_by_role("button", name="Use this list for Ben and Mia").click()
+    await second.get_by_text("Ben and Mia get places together, or none").wait_for()
+    await first.get_by_role("button", name="Remove: Judo").click()
+    await first.get_by_text("So far this list is for Ben and Mia together").wait_for()
+    joint = (["Judo", "Chess"], {"Mia", "Ben"})
+    assert await wishes_of(family, course, "Ben") == joint
+    await first.get_by_role("button", name="Remove: Judo").click()
+    await first.get_by_text("for Ben are saved").wait_for()
+    assert await wishes_of(family, course, "Ben") == (["Chess"], {"Ben"})
+    # So is its end.
+    await second.get_by_role("button", name="Remove: Chess").click()
+    await second.get_by_text("replaces the lists that each of them has alone").wait_for()
+    assert await wishes_of(family, course, "Mia") == (["Judo", "Chess"], {"Mia"})
+
+
 async def test_a_child_with_an_own_sign_in_leaves_the_list_to_the_others(board: Board) -> None:
     made, noa = await create_family(board, "Mia"), await board.student("Noa")
     family = replace(made, ids={**made.ids, "Noa": await noa.fetch_user_id()})

@@ -285,6 +285,14 @@ async def test_siblings_wish_together_or_one_by_one(family: Family) -> None:
     # The salt is what the entry is found by.
     again = await wish("mother", [mia, ben], 1)
     assert again["wishes"]["salt"] == both["wishes"]["salt"]
+    # A list replaces any other, or only the one that the client saw.
+    document = {"id": campaign, "slots": slots, "users": [mia]}
+    for changed_at in (None, both["wishes"]["changedAt"]):
+        late = await mother.execute(SET_WISHES, **document, seen=changed_at)
+        assert late["fields"] == [{"field": "expectedChangedAt", "code": "WISHES_CHANGED"}]
+    seen = again["wishes"]["changedAt"]
+    saved = await mother.execute(SET_WISHES, **{**document, "users": [ben, mia]}, seen=seen)
+    assert saved["__typename"] == "WishesSaved"
     for kind, users, stranger in (
         ("father", [mia, ben], ben),
         ("former", [mia], mia),

@@ -51,7 +51,8 @@ from slotlock.domain.draws.draw import (
     with_root,
 )
 from slotlock.domain.draws.drawing import DrawnEntry, WishResult, draw_places
-from slotlock.domain.draws.wish_closing import Wishes
+from slotlock.domain.draws.wish_closing import SeenWishes, Wishes
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
@@ -567,7 +568,7 @@ def test_wishes_that_meet_the_closing_are_saved_only_if_they_count(
     save, find_latest = repository.save, draw_repository.find_latest
     before = scene.latest()
 
-    async def close_and_save(*arguments: Any, **options: Any) -> bool:
+    async def close_and_save(*arguments: Any, **options: Any) -> ProblemCode | None:
         closed = await draws.close_wishes(scene.services, None, scene.campaign_id)
         assert isinstance(closed, Draw)
         await draws.store_basis(scene.services, closed.id)
@@ -664,7 +665,7 @@ def test_a_save_around_the_closing_says_what_counts(
     repository, closings = type(scene.services.wishes), list[asyncio.Task[object]]()
     save, lists = repository.save, [[2, 1], [3], [1, 3], [], [2], [0, 1, 2]]
 
-    async def close_and_save(*arguments: Any, **options: Any) -> bool:
+    async def close_and_save(*arguments: Any, **options: Any) -> ProblemCode | None:
         if not closings:
             closed = await draws.close_wishes(scene.services, None, scene.campaign_id)
             assert isinstance(closed, Draw)
@@ -702,7 +703,7 @@ def test_wishes_whose_closing_does_not_end_are_uncertain(
 ) -> None:
     save = type(scene.services.wishes).save
 
-    async def close_and_save(*arguments: Any, **options: Any) -> bool:
+    async def close_and_save(*arguments: Any, **options: Any) -> ProblemCode | None:
         await draws.close_wishes(scene.services, None, scene.campaign_id)
         return await save(*arguments, **options)
 
@@ -1470,6 +1471,132 @@ def test_a_list_that_two_tabs_save_first_is_one_list(scene: Scene) -> None:
     assert found is not None
     (stored,) = scene.pair.database["draw_wishes"].find({"users": ObjectId(ada.user_id)})
     assert [str(each) for each in stored["slots"]] == list(found.slot_ids)
+
+
+class Parents:
+    """Two guardians of two children in a draw, each with a page that shows the list of a child."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.nina, self.tim, anna, ben = scene.members[:4]
+        self.anna, self.ben = anna.user_id, ben.user_id
+        for child in (self.anna, self.ben):
+            guardians = self.nina.user_id, self.tim.user_id
+            store_guardians(scene.pair.database, child, *guardians)
+
+    def read(self, child: UserId) -> Wishes | None:
+        """Return the list of a child as a page reads it, and let time pass."""
+        self.scene.pair.clock.advance(timedelta(seconds=1))
+        return self.scene.run(self.scene.services.wishes.find(self.scene.latest().id, child))
+
+    def save(
+        self,
+        guardian: Caller,
+        children: Sequence[UserId],
+        shown: Wishes | None,
+        *ranks: int,
+        services: int = 0,
+    ) -> Coroutine[Any, Any, object]:
+        """Save a list from a page that shows another one."""
+        return wishes.set_wishes(
+            self.scene.pair.services[services],
+            guardian,
+            self.scene.campaign_id,
+            [self.scene.slots[n] for n in ranks],
+            user_ids=children,
+            seen=SeenWishes(shown.at if shown else None),
+        )
+
+    def outcomes(self, *saves: Coroutine[Any, Any, object]) -> list[str]:
+        """Save lists at the same time, and return what came of each."""
+
+        async def save_all() -> Sequence[object]:
+            return await asyncio.gather(*saves)
+
+        return [
+            outcome.problems[0].message.code.name
+            if isinstance(outcome, InvalidInput)
+            else type(outcome).__name__
+            for outcome in self.scene.run(save_all())
+        ]
+
+    def ranks(self, child: UserId) -> list[int]:
+        """Return the numbers of the slots that a child wishes for."""
+        found = self.read(child)
+        return [self.scene.slots.index(each) for each in found.slot_ids] if found else []
+
+
+CHANGED = ProblemCode.WISHES_CHANGED.name
+
+
+def test_a_list_replaces_only_the_one_that_the_page_showed(scene: Scene) -> None:
+    parents = Parents(scene)
+    nina, tim, anna = parents.nina, parents.tim, parents.anna
+
+    def save(*given: Any) -> str:
+        return parents.outcomes(parents.save(*given))[0]
+
+    shown = parents.read(anna)
+    assert save(nina, [anna], shown, 3) == "WishesSaved"
+    stored = parents.read(anna)
+    for ranks in ((1, 2), ()):
+        assert save(tim, [anna], shown, *ranks) == CHANGED
+        assert parents.read(anna) == stored
+    # What is stored already is saved: a repetition after a lost response.
+    assert save(nina, [anna], shown, 3) == "WishesSaved"
+    stored = parents.read(anna)
+    assert parents.ranks(anna) == [3]
+    # A list that another one removed does not come back, and a first list is not replaced unseen.
+    assert save(nina, [anna], stored) == "WishesSaved"
+    assert save(tim, [anna], stored, 3, 1) == CHANGED
+    assert save(tim, [anna], None, 2) == "WishesSaved"
+    assert save(nina, [anna], None, 1) == CHANGED
+    assert parents.ranks(anna) == [2]
+
+
+@pytest.mark.parametrize("ranks", [(1,), ()])
+@pytest.mark.parametrize("leaving", [0, 1])
+def test_a_joint_list_that_ended_for_one_child_is_not_restored_unseen(
+    scene: Scene, leaving: int, ranks: tuple[int, ...]
+) -> None:
+    parents = Parents(scene)
+    both = [parents.anna, parents.ben]
+    alone = parents.read(parents.anna)
+    assert parents.outcomes(parents.save(parents.tim, both, alone, 2, 3)) == ["WishesSaved"]
+    joint = parents.read(parents.anna)
+    # A page that still shows a list of one child does not end the joint one.
+    late = parents.save(parents.nina, [parents.anna], alone, 0)
+    assert parents.outcomes(late) == [CHANGED]
+    assert parents.read(parents.anna) == parents.read(parents.ben) == joint
+    # A page that still shows the joint list does not restore it.
+    left = parents.save(parents.nina, [both[leaving]], joint, *ranks)
+    assert parents.outcomes(left) == ["WishesSaved"]
+    late = parents.save(parents.tim, both, joint, 3)
+    assert parents.outcomes(late) == [CHANGED]
+    assert parents.ranks(both[leaving]) == list(ranks)
+    assert parents.ranks(both[not leaving]) == [2, 3]
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_of_lists_that_two_pages_save_at_the_same_time_one_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_first: bool, is_guarded: bool
+) -> None:
+    parents = Parents(scene)
+    if is_first:
+        assert scene.wish(scene.members[2]) == WishesSaved(None)
+    if not is_guarded:
+        monkeypatch.setattr(wish_repository, "_has_changed", lambda *_: False)
+    shown = parents.read(parents.anna)
+    guardians = parents.nina, parents.tim
+    saves = [
+        parents.save(each, [parents.anna], shown, n, services=n) for n, each in enumerate(guardians)
+    ]
+    outcomes = parents.outcomes(*saves)
+    expected = CHANGED if is_guarded else "WishesSaved"
+    assert sorted(outcomes) == sorted(["WishesSaved", expected])
+    if is_guarded:
+        assert parents.ranks(parents.anna) == [outcomes.index("WishesSaved")]
 
 
 async def copy_all_wishes(services: Services, former: Draw, draw: Draw, _: UserId) -> None:

@@ -82,9 +82,10 @@ SUPERSEDE = (
     "mutation($id: ID!, $reason: String!) "
     "{ supersedeDraw(campaignId: $id, reason: $reason) " + DRAW + " }"
 )
-SET_WISHES = """mutation($id: ID!, $slots: [ID!]!, $team: ID, $users: [ID!]) {
-  setWishes(campaignId: $id, slotIds: $slots, teamId: $team, userIds: $users) { __typename
-  ... on WishesSaved { wishes { ranked { slotId slot { title } } userIds salt } }
+SET_WISHES = """mutation($id: ID!, $slots: [ID!]!, $team: ID, $users: [ID!], $seen: DateTime) {
+  setWishes(campaignId: $id, slotIds: $slots, teamId: $team, userIds: $users
+    expectedChangedAt: $seen) { __typename
+  ... on WishesSaved { wishes { ranked { slotId slot { title } } userIds salt changedAt } }
   ... on Refusal { code } ... on NotTeammate { userId }
   ... on InvalidInput { fields { field code } } } }"""
 THE_DRAW = """query($id: ID!) { draw(campaignId: $id) { recordId state root seed { text } isWritten

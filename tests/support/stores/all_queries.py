@@ -19,7 +19,7 @@ from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.draws.basis import DrawMethod, pseudonym_of, root_of
 from slotlock.domain.draws.draw import DrawSettings, note_draw_change, open_draw, with_root
 from slotlock.domain.draws.drawing import draw_places
-from slotlock.domain.draws.wish_closing import Wishes, close_wishes
+from slotlock.domain.draws.wish_closing import SeenWishes, Wishes, close_wishes
 from slotlock.domain.notifications.announcements import Announcement, Audience
 from slotlock.domain.notifications.mail_kinds import RESET_PASSWORD, VERIFY_EMAIL, direct_mail
 from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxEntry, OutboxState
@@ -262,7 +262,8 @@ async def run_draw_queries(repositories: Repositories) -> None:
     own = Wishes((ADA,), (slot_id,), "salt", ADA, now)
     settings = DrawSettings(DrawMethod.ROUNDS, now)
     draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now, "seed")
-    assert await entries.save(draw, own, [ADA])
+    for seen in (SeenWishes(None), SeenWishes(now)):
+        assert await entries.save(draw, own, [ADA], seen=seen) is None
     assert await entries.find(draw.id, ADA) == own
     assert await entries.find_wished([campaign_id], [ADA]) == {campaign_id}
     assert await entries.find_of_user(ADA) == [(draw.id, own)]
@@ -298,7 +299,7 @@ async def run_draw_queries(repositories: Repositories) -> None:
     assert await draws.count_waitlisted(with_basis, slot_id) == 0
     assert await draws.find_not_booked(with_basis) == lost
     await draws.end(campaign_id, now)
-    await entries.delete(draw.id, [ADA])
+    await entries.save(draw, replace(own, slot_ids=()), [ADA])
     assert await entries.find_all(draw.id) == []
     for of_draws in ([draw.id], None):
         await entries.insert(draw, [own])

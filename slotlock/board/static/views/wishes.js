@@ -8,7 +8,7 @@ import { bones, button, failure, field, icon, notice, saveFile, searchField, sec
 import { shows } from "../people.js";
 import { freePlaces, isForMe, opening, stayUnder } from "../slotstate.js";
 import { readAll } from "../store.js";
-import { errorText, number, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, shortWhenOf, t } from "../text.js";
+import { commas, errorText, number, ordinal, problemTexts, schoolZone, sentences, shortMomentOf, shortWhenOf, t } from "../text.js";
 import { now } from "../clock.js";
 
 const MOST = 50;
@@ -63,6 +63,8 @@ export function openWishes(part) {
   let mine = null;
   /** The ids of the wishes, the best first. @type {string[]} */
   let ranked = [];
+  /** The list of the server that these replace. @type {any} */
+  let replaced = null;
   /** The team that wishes together; empty for this person alone. */
   let teamId = "";
   let error = "";
@@ -82,7 +84,7 @@ export function openWishes(part) {
     if (!me) return undefined;
     await null; // the last view is left after this one is opened
     await sending;
-    const before = version;
+    const before = savedVersion;
     try {
       data = await run("wishes", { campaign: campaignId, userId });
       settle?.(data);
@@ -96,9 +98,10 @@ export function openWishes(part) {
       slotsOf = stage;
       error = data.campaign && data.draw ? "" : "CAMPAIGN_NOT_FOUND";
       // A list that was changed during the read, or waits to be saved, is newer.
-      if (before === version && version === savedVersion) {
-        ranked = (data.myWishes?.ranked ?? []).map((/** @type {any} */ each) => each.slotId);
-        if (data.myWishes) teamId = teams().find((each) => areSame(membersOf(each), data.myWishes.userIds))?.id ?? "";
+      if (before === version) {
+        replaced = data.myWishes;
+        ranked = (replaced?.ranked ?? []).map((/** @type {any} */ each) => each.slotId);
+        if (replaced) teamId = teams().find((each) => areSame(membersOf(each), replaced.userIds))?.id ?? "";
       }
     } catch (caught) {
       const code = codeOf(caught);
@@ -138,12 +141,19 @@ export function openWishes(part) {
     const sent = version;
     problem = "";
     try {
-      const team = teams().find((each) => each.id === teamId);
-      const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team: team?.id ?? null, users }, owner);
-      if (!result.code) data.myWishes = result.wishes;
+      const team = teams().find((each) => each.id === teamId)?.id ?? null;
+      const changedAt = replaced?.changedAt ?? null;
+      const { setWishes: result } = await run("setWishes", { campaign: campaignId, slots: ranked, team, users, changedAt }, owner);
+      if (!result.code) replaced = data.myWishes = result.wishes;
       if (sent !== version) return; // a newer list follows
-      if (result.code === "WRONG_DRAW_STATE") reading.again();
-      if (result.code) problem = result.fields ? problemTexts(result.fields) : t(`refusal.${result.code}`);
+      if (result.code) {
+        problem = result.fields ? problemTexts(result.fields) : t(`refusal.${result.code}`);
+        if (result.fields?.[0].code === "WISHES_CHANGED") {
+          problem = sentences([problem, ranked[0] && t("wishes.unsaved", { titles: commas(ranked.map(titleOf)) })]);
+          savedVersion = sent; // the list that there is now takes its place
+        }
+        reading.again();
+      }
     } catch (caught) {
       if (sent !== version) return;
       problem = errorText(codeOf(caught));
@@ -286,7 +296,9 @@ export function openWishes(part) {
         h(
           "p",
           { class: problem ? "error" : "soft", "data-key": "state" },
-          problem ? [icon("warning"), h("span", null, problem), button("second", t("again"), send)] : state ? told(`wishes.${state}`) : "",
+          problem
+            ? [icon("warning"), h("span", null, problem), version > savedVersion && button("second", t("again"), send)]
+            : state && told(`wishes.${state}`),
         ),
       ]),
       section("others", t("wishes.others"), [searchField((typed) => (text = typed)), h("ul", { class: "frame list" }, others.map(candidate))]),
@@ -316,17 +328,16 @@ export function openWishes(part) {
   const said = (isGood, text) => [h("br"), icon(isGood ? "tick" : "cross", isGood ? "good" : ""), " ", text];
 
   /** Say what became of a wish, and why. @param {any} outcome @param {any} entry */
-  function why(outcome, { notEligible, memberCount }) {
-    if (outcome.notBooked)
-      return told("wishes.NOT_BOOKED", { reason: told(SAID_AS[outcome.notBooked] ?? `refusal.${outcome.notBooked}`, {}, outcome.notBooked) });
-    if (outcome.result === "GRANTED") return told("wishes.GRANTED", { round: number(outcome.round) });
-    if (outcome.result === "FULL" && memberCount > 1) return told("wishes.fullForTeam");
-    if (outcome.result === "FULL") return outcome.lastNumberServed ? t("wishes.FULL", { number: number(outcome.lastNumberServed) }) : t("wishes.fullBefore");
-    if (outcome.result === "TIME_CONFLICT" && outcome.conflict) return told("wishes.conflictWith", { title: outcome.conflict.title });
-    if (outcome.result === "LIMIT" && outcome.conflict) return told("wishes.oneOf", { title: outcome.conflict.title });
-    if (outcome.result === "NOT_ELIGIBLE") return t(`wishes.${notEligible}`, {}, t(notEligible ? "wishes.NOT_ELIGIBLE" : "refusal.NOT_ELIGIBLE"));
-    if (outcome.result === "GROUP_FULL") return t("wishes.GROUP_FULL", { group: outcome.group ?? "" });
-    return told(`wishes.${outcome.result}`);
+  function why({ result, round, lastNumberServed, group, notBooked, conflict }, { notEligible, memberCount }) {
+    if (notBooked) return told("wishes.NOT_BOOKED", { reason: told(SAID_AS[notBooked] ?? `refusal.${notBooked}`, {}, notBooked) });
+    if (result === "GRANTED") return told("wishes.GRANTED", { round: number(round) });
+    if (result === "FULL" && memberCount > 1) return told("wishes.fullForTeam");
+    if (result === "FULL") return lastNumberServed ? t("wishes.FULL", { number: number(lastNumberServed) }) : t("wishes.fullBefore");
+    if (conflict && result === "TIME_CONFLICT") return told("wishes.conflictWith", conflict);
+    if (conflict && result === "LIMIT") return told("wishes.oneOf", conflict);
+    if (result === "NOT_ELIGIBLE") return t(`wishes.${notEligible}`, {}, t(notEligible ? "wishes.NOT_ELIGIBLE" : "refusal.NOT_ELIGIBLE"));
+    if (result === "GROUP_FULL") return t("wishes.GROUP_FULL", { group: group ?? "" });
+    return told(`wishes.${result}`);
   }
 
   /** Ask for one of two places: what was booked since the wishes were closed may overlap with a drawn one. @param {any} own */

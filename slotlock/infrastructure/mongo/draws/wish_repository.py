@@ -18,7 +18,8 @@ from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.basis import DrawId
 from slotlock.domain.draws.draw import Draw
-from slotlock.domain.draws.wish_closing import Wishes
+from slotlock.domain.draws.wish_closing import SeenWishes, Wishes
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
@@ -64,35 +65,43 @@ class WishRepository:
         self,
         draw: Draw,
         wishes: Wishes,
-        senders: Collection[UserId],
+        senders: Sequence[UserId],
         mates: Collection[UserId] = (),
-    ) -> bool:
+        seen: SeenWishes | None = None,
+    ) -> ProblemCode | None:
         """Replace the wishes of exactly these users, whose salt does not change.
 
         If there are none, what the senders had before ends, alone or only with these mates. If
-        there are others, they have it without the senders. Return False, and change nothing, if
-        another member has wishes elsewhere.
+        there are others, they have it without the senders. No slots end what the senders had.
+
+        Return why nothing was changed: another member has wishes elsewhere, or the first sender has
+        others than the ones seen. A repetition, which finds what it saves, succeeds.
         """
         self._required.require(UNIQUE_INDEX)
         document = _to_document(draw, wishes)
         own = {name: document[name] for name in ("draw", "users")}
+        if seen is not None:
+            own["at"] = seen.changed_at
         change = {"$set": {name: document[name] for name in ("slots", "by", "at")}}
-        if (await self._wishes.update_one(own, change)).matched_count:
-            return True
+        if document["slots"] and (await self._wishes.update_one(own, change)).matched_count:
+            return None
 
-        async def move(session: AsyncClientSession) -> None:
+        async def move(session: AsyncClientSession) -> ProblemCode | None:
             query = _of_users(draw.id, senders)
             before = await self._wishes.find(query, session=session).to_list()
-            await self._end(draw.id, senders, mates, session)
-            same = (each["salt"] for each in before if each["users"] == document["users"])
-            salt = next(same, wishes.salt)
-            await self._wishes.insert_one({**document, "salt": salt}, session=session)
+            if seen is not None and _has_changed(before, senders[0], seen, document):
+                return ProblemCode.WISHES_CHANGED
+            await self._end(draw.id, senders, mates, wishes.at, session)
+            if document["slots"]:
+                same = (each["salt"] for each in before if each["users"] == document["users"])
+                salt = next(same, wishes.salt)
+                await self._wishes.insert_one({**document, "salt": salt}, session=session)
+            return None
 
         try:
-            await in_transaction(self._database, move)
+            return await in_transaction(self._database, move)
         except DuplicateKeyError:
-            return False
-        return True
+            return ProblemCode.WISHES_ELSEWHERE
 
     @limited
     async def insert(self, draw: Draw, wishes: Sequence[Wishes]) -> None:
@@ -101,30 +110,22 @@ class WishRepository:
         for batch in chunked(wishes, BATCH_SIZE):
             await self._wishes.insert_many([_to_document(draw, each) for each in batch])
 
-    @limited
-    async def delete(
-        self, draw_id: DrawId, user_ids: Collection[UserId], mates: Collection[UserId] = ()
-    ) -> None:
-        """Delete the wishes of users, alone or only with these mates; others have them without."""
-
-        async def end(session: AsyncClientSession) -> None:
-            await self._end(draw_id, user_ids, mates, session)
-
-        await in_transaction(self._database, end)
-
     async def _end(
         self,
         draw_id: DrawId,
         user_ids: Collection[UserId],
         mates: Collection[UserId],
+        now: datetime,
         session: AsyncClientSession,
     ) -> None:
+        """Delete the wishes of users, alone or only with these mates; others have them without."""
         query, known = _of_users(draw_id, user_ids), [ObjectId(each) for each in mates]
         ended = query["users"]
         # A unique index needs a user in each document.
         others = {"$elemMatch": {"$nin": [*ended["$in"], *known]}}
         has_others = {**query, "users": {**ended, **others}}
-        await self._wishes.update_many(has_others, {"$pull": {"users": ended}}, session=session)
+        change = {"$pull": {"users": ended}, "$set": {"at": now}}
+        await self._wishes.update_many(has_others, change, session=session)
         await self._wishes.delete_many(query, session=session)
 
     @limited
@@ -217,6 +218,17 @@ class WishRepository:
             SlotDemand(SlotId(str(each["_id"])), each["wishes"], each["first"])
             async for each in found
         ]
+
+
+def _has_changed(
+    before: Sequence[Document], user_id: UserId, seen: SeenWishes, document: Document
+) -> bool:
+    """Return whether a user has other wishes than the ones seen, and than those to be saved."""
+    stored = [(each["users"], each["slots"]) for each in before]
+    if stored == ([(document["users"], document["slots"])] if document["slots"] else []):
+        return False
+    own = (each["at"] for each in before if ObjectId(user_id) in each["users"])
+    return next(own, None) != seen.changed_at
 
 
 def _of_users(draw_id: DrawId, user_ids: Collection[UserId]) -> Document:
