@@ -102,10 +102,15 @@ export function book(slot) {
 export function bookFor(slot, people) {
   const { id, title } = slot;
   const claims = people.map((person) => ({ slotId: id, title, person }));
-  if (slot.admission !== "QUEUE_ONLY") return bookAll(id, claims);
+  return slot.admission === "QUEUE_ONLY" ? queueFor(claims) : bookAll(id, claims);
+}
+
+/** Send a ticket for each person. @param {Claim[]} claims */
+function queueFor(claims) {
   for (const claim of claims) {
-    if (claim.person.id === me?.id) book(slot);
-    else decide(placeOf(id, claim.person.id), { name: "requestBooking", key: newKey(), title, claims: [claim] });
+    const { slotId, title, person } = claim;
+    const isOwn = person.id === me?.id;
+    decide(isOwn ? slotId : placeOf(slotId, person.id), { name: "requestBooking", key: newKey(), title, claims: isOwn ? undefined : [claim] });
   }
 }
 
@@ -144,6 +149,9 @@ async function decide(at, request) {
   if (!result) return;
   if (result.code === "QUEUE_ONLY" && name === "bookSlot") return decide(at, { ...request, name: "requestBooking" });
   remember(at, null);
+  // The slot has a queue since it was read. Places in several slots stay all or none.
+  const isQueue = result.refusals?.some((/** @type {any} */ each) => each.refusal.code === "QUEUE_ONLY");
+  if (isQueue && claims?.[0].slotId === at) return queueFor(claims);
   if (claims || mode) return decided(at, request, result);
   if (!result.booking) return refuse(at, title, result);
   changed(at, { myBooking: result.booking }, result.booking);

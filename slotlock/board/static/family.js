@@ -285,7 +285,7 @@ function part(slot, context) {
     canCancel && h(
       "div",
       { class: "row" },
-      slot.campaign && !isSwapping(person) && h(
+      slot.campaign?.admission === "ANY" && !isSwapping(person) && h(
         "a",
         { class: "btn second", href: `#/slot/${slot.id}/swap/${person.id}` },
         icon("swap"),

@@ -295,7 +295,7 @@ export function bookingActions(slot, calendarUrl, canMove, giveBack) {
     "div",
     { class: "row", "data-key": "change" },
     calendarUrl && control("a", { class: "btn second", href: calendarUrl }, [icon("week"), t("week.addToCalendar"), whose(slot.title)]),
-    canMove && slot.campaign && control(
+    canMove && slot.campaign?.admission === "ANY" && control(
       "a",
       { class: "btn second", href: `#/slot/${slot.id}/swap/${slot.person?.id ?? ""}` },
       [icon("swap"), t("week.swap"), whose(slot.title)],

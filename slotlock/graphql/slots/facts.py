@@ -15,7 +15,7 @@ from slotlock.domain.schedule.meetings import MAX_MEETINGS
 from slotlock.domain.slots.listing import SlotSelection
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.arguments import require_valid_period
-from slotlock.graphql.core.enums import SlotStatus
+from slotlock.graphql.core.enums import SlotAdmission, SlotStatus
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import series_global_id
 from slotlock.graphql.core.node import Node, attribute_field, property_field, selected_names
@@ -124,6 +124,12 @@ class SlotFacts(Node):
         return [Resource.for_name(name) for name in self._slot.resources]
 
     vars().update(_shown("admission"))
+    required_admission = attribute_field(
+        "_slot.required_admission",
+        SlotAdmission,
+        "How members get places in the slot: what its campaign says goes before its own setting, "
+        "and a draw before the queue.",
+    )
 
     @property_field(description="The id of the series that the slot belongs to.")
     def series_id(self) -> strawberry.ID | None:
@@ -169,6 +175,7 @@ FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if fiel
     "similarGroups": {"group_limits", "only_for_groups"},
     "seriesId": {"series_id"},
     "campaign": {"terms"},
+    "requiredAdmission": {"admission", "terms"},
     "version": {"version"},
     "bookedBy": {"capacity"},
     "checkInQr": {"title"},

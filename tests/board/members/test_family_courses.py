@@ -51,6 +51,56 @@ async def test_a_series_is_booked_for_one_child_and_then_where_it_is_free_for_th
     assert await fits_the_phone(page)
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_in_a_campaign_with_a_queue_each_child_has_a_ticket(
+    board: Board, is_open: bool
+) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    go = await family.another(course, "Go", 30)
+    several, rules = "Choose several", {"admission": "QUEUE_ONLY"}
+    if not is_open:
+        await update_campaign(board.organizer, course.campaign_id, **rules)
+    page = await family.open(course.address)
+    row, button = course.row(page), page.get_by_role("button", name="Queue for …: Chess")
+    if is_open:
+        await page.get_by_role("button", name="Book for …: Chess").wait_for()
+        await page.get_by_role("button", name=several).click()
+        await update_campaign(board.organizer, course.campaign_id, **rules)
+        await button.wait_for()  # the list was read again
+        await page.get_by_role("button", name=several).click()
+    await button.click()
+    await expect(page.get_by_role("button", name=several)).to_have_count(0)
+    await expect(row).to_contain_text("first come, first served")
+    assert await fits_the_phone(page)
+    await page.get_by_role("button", name="Join the queue for both: Chess").click()
+    for child in ("Mia", "Ben"):
+        await expect(row).to_contain_text(f"{child}: booked")
+    assert await family.places(course.slot_id) == {"Mia": BOOKED, "Ben": BOOKED}
+    await page.get_by_role("button", name="Queue for …: Go").click()
+    await page.get_by_label("Mia").uncheck()
+    await page.get_by_role("button", name="Join the queue for Ben: Go").click()
+    await expect(page.locator("li.slot", has_text="Go")).to_contain_text("Ben: booked")
+    assert await family.places(go) == {"Ben": BOOKED}
+    await page.goto(f"/board#/slot/{course.slot_id}")
+    await page.get_by_role("heading", name="Mia: booked").wait_for()
+    await expect(page.get_by_role("link", name="Swap")).to_have_count(0)  # nobody can
+
+
+async def test_a_child_is_in_the_queue_that_a_campaign_has_since_the_page_was_opened(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia")
+    course = await family.course()
+    page = await family.open(f"#/slot/{course.slot_id}")
+    button = page.get_by_role("button", name="Book for Mia: Chess")
+    await button.wait_for()
+    await update_campaign(board.organizer, course.campaign_id, admission="QUEUE_ONLY")
+    await button.click()
+    await page.get_by_role("heading", name="Mia: booked").wait_for()
+    assert await family.places(course.slot_id) == {"Mia": BOOKED}
+
+
 async def test_the_one_course_of_a_child_is_swapped_in_the_list(board: Board) -> None:
     family = await create_family(board, "Mia")
     course = await family.course()

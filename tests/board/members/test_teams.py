@@ -19,6 +19,7 @@ from tests.support.board.pages import (
     lose_first,
     sent_keys,
 )
+from tests.support.clients.campaigns import update_campaign
 from tests.support.clients.teams import CREATE_TEAM, INVITE_TO_TEAM
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -159,10 +160,21 @@ async def test_the_keyboard_alone_books_for_the_other_and_gives_back(
     assert await names_with_a_place(board, course) == []
 
 
-async def test_in_a_queue_each_of_both_has_a_ticket(board: Board, friends: Friends) -> None:
-    course = await board.course(admission="QUEUE_ONLY")
+@pytest.mark.parametrize("queue", ["of the course", "of the campaign", "since it was opened"])
+async def test_in_a_queue_each_of_both_has_a_ticket(
+    board: Board, friends: Friends, queue: str
+) -> None:
+    rules: dict[str, Any] = {"admission": "QUEUE_ONLY"}
+    course = await board.course(**rules if queue == "of the course" else {})
+    if queue == "of the campaign":
+        await update_campaign(board.organizer, course.campaign_id, **rules)
     page = await open_course(board, friends.ada, course)
-    await page.get_by_role("button", name="Join the queue for both: Chess").click()
+    button = page.get_by_role("button", name="Join the queue for both: Chess")
+    if queue == "since it was opened":
+        button = page.get_by_role("button", name=BOTH)
+        await button.wait_for()
+        await update_campaign(board.organizer, course.campaign_id, **rules)
+    await button.click()
     await page.get_by_text("Ben has a place").wait_for()
     await page.get_by_role("heading", name="Yours", exact=True).wait_for()
     assert await names_with_a_place(board, course) == ["Ada", "Ben"]

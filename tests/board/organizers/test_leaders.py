@@ -15,7 +15,7 @@ from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.board.pages import Board, shown
 from tests.support.board.sources import LANGUAGES
-from tests.support.clients.campaigns import set_groups
+from tests.support.clients.campaigns import set_groups, update_campaign
 from tests.support.clients.client import times_in
 from tests.support.scenarios.led_course import CREATE_LED, SET_LEADER
 
@@ -114,6 +114,11 @@ async def test_a_teacher_books_who_forgot_of_the_classes_that_the_secretary_allo
     await roster.get_by_role("button", name="Take it away").click()
     await roster.get_by_role("button", name="Undo: Mia").wait_for()
     assert (await board.organizer.execute(MADE_AS, id=course.slot_id))["nodes"] == []
+    await update_campaign(board.organizer, course.campaign_id, admission="QUEUE_ONLY")
+    await page.get_by_role("button", name="Book: Mia").click()
+    await page.get_by_role("region", name="Who has a place 1").get_by_text("Mia").first.wait_for()
+    places = await board.organizer.execute(MADE_AS, id=course.slot_id)
+    assert places["nodes"] == [{"madeAs": "LEADER", "user": {"name": "Mia"}}]
 
 
 async def test_each_tab_of_a_leader_is_one_line_in_each_language(board: Board) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from slotlock.api.board.documents import board_documents
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
@@ -73,14 +74,34 @@ async def test_a_campaign_decides_for_its_slots_and_can_be_changed(
     campaign_id = await create_campaign(organizer, **QUEUE_ONLY)
     slot_id = await organizer.add_slot(campaignId=campaign_id)
     assert (await ada.book_slot(slot_id))["code"] == "QUEUE_ONLY"
-    query = "query($id: ID!) { slot(id: $id) { admission campaign { admission } } }"
-    expected = {"admission": "ANY", "campaign": QUEUE_ONLY}
+    query = (
+        "query($id: ID!) { slot(id: $id) { admission requiredAdmission campaign { admission } } }"
+    )
+    expected = {"admission": "ANY", "requiredAdmission": "QUEUE_ONLY", "campaign": QUEUE_ONLY}
     assert await ada.execute(query, id=slot_id) == expected
     await organizer.update_slot(slot_id, **QUEUE_ONLY)
     await update_campaign(organizer, campaign_id, admission="ANY")
     assert (await ada.book_slot(slot_id))["code"] == "QUEUE_ONLY"
     await organizer.update_slot(slot_id, admission="ANY")
     assert (await ada.book_slot(slot_id))["__typename"] == "Booked"
+
+
+async def test_all_pages_for_members_read_that_the_campaign_has_the_queue(
+    queue: QueueDeployment, app: AppProcess
+) -> None:
+    organizer, ada = queue.organizer(app), queue.client(app, 0)
+    campaign_id = await create_campaign(organizer, **QUEUE_ONLY)
+    slot_id = await organizer.add_slot(campaignId=campaign_id)
+    lists = {"campaign": campaign_id, "first": 1}
+    for id_, text in board_documents().items():
+        name = id_.split("/")[1]
+        if name in ("slot", "slotOfFamily"):
+            shown = (await ada.send(text, id=slot_id))["data"]["slot"]
+        elif name in ("slotsOfCampaign", "slotsOfFamily"):
+            (shown,) = (await ada.send(text, **lists))["data"]["slots"]["nodes"]
+        else:
+            continue
+        assert shown["admission"] == "QUEUE_ONLY", name
 
 
 async def test_the_key_of_a_queued_ticket_does_not_walk_past_the_queue(

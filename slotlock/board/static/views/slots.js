@@ -67,6 +67,7 @@ export function openSlots(part) {
     const before = campaign?.admission;
     try {
       ({ campaign } = await run("campaign", { id: campaignId }));
+      if (before && campaign?.admission !== before) live.load(); // so do its courses
       error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
       if (Date.parse(campaign?.opensAt) < now()) readCancelled(); // nobody has one before
       // Without a socket this is read often, and a draw is not.
@@ -248,7 +249,7 @@ export function openSlots(part) {
       searchField((text) => (filters.text = text)),
       h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("free"), me && chip("forMe")),
       // Before the opening it is there as well: nothing moves under a thumb that books.
-      me && campaign.admission === "ANY" && button(
+      me && (whom.several || campaign.admission === "ANY") && button(
         "second",
         t("several.choose"),
         chooseSeveral,

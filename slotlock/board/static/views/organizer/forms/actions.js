@@ -10,6 +10,8 @@ import { whenOf } from "./localtime.js";
 
 /** How often a request is sent without an answer, before that is said. */
 const ATTEMPTS = 5;
+/** So often it is asked whether a ticket is decided. */
+const TICKET_MS = 1000;
 
 /**
  * Send a mutation, or a query about a campaign, until there is an answer. A result with a `code` did not work.
@@ -32,6 +34,16 @@ export async function answer(name, variables, owner) {
   } catch (caught) {
     return { code: codeOf(caught) };
   }
+}
+
+/** Book by the queue, which leaders need and organizers do not. @param {any} variables @param {string} [owner] @returns {Promise<any>} the outcome */
+async function outcomeOf(variables, owner) {
+  let ticket = await answer("requestBooking", variables, owner);
+  while (ticket.status === "QUEUED") {
+    await new Promise((resolve) => setTimeout(resolve, TICKET_MS));
+    ticket = await answer("ticket", { id: ticket.id }, owner);
+  }
+  return ticket.outcome ?? { code: "QUEUE_FULL", ...ticket };
 }
 
 /** Return why something did not work, for an organizer. @param {any} result */
@@ -81,7 +93,8 @@ export class Actions {
     this.problems.delete(key);
     redraw();
     try {
-      const result = await answer(name, variables, this.owner);
+      let result = await answer(name, variables, this.owner);
+      if (result.code === "QUEUE_ONLY" && name === "bookSlot") result = await outcomeOf(variables, this.owner);
       if (result.code) {
         this.problems.set(key, result);
         say(why(result));
