@@ -26,7 +26,8 @@ const SPOKEN_OFFER_S = [120];
  * @typedef {{position: number | null, isLost: boolean, ticketId?: string}} Deciding
  * @typedef {{refusal: any, at: number}} Refused
  * @typedef {import("./people.js").Person} Person
- * @typedef {{slotId: string, title: string, person: Person}} Claim of a place
+ * @typedef {{slotId: string, title: string, person: Person, timeZone?: string, meetings?: any[]}} Claim
+ * of a place; one of several courses has its first meetings
  */
 /** @type {Map<string, Deciding>} */
 export const deciding = new Map();
@@ -251,7 +252,7 @@ export function reason(result) {
     const isFew = count > 0 && claims.every((/** @type {any} */ each) => each.slotId === slotId)
       && refusals.every((/** @type {any} */ each) => each.refusal.code === "SLOT_FULL");
     return sentences([t("whom.none"), ...isFew ? [t("whom.tooMany", { count, chosen: claims.length })] : refusals.map(
-      (/** @type {any} */ each) => theirReason(claims[each.claim] ?? claims[0], each.refusal, claims),
+      (/** @type {any} */ each) => theirReason(claims[each.claim] ?? claims[0], each.refusal, claims, refusals),
     )]);
   }
   if (claims?.length === 1) return theirReason(claims[0], { ...result, claims: null }, claims);
@@ -262,16 +263,15 @@ export function reason(result) {
 
 /**
  * Return why a claim got no place, with the name of its person, and of its course if there are several.
- * @param {Claim} claim @param {any} refusal @param {Claim[]} all
+ * @param {Claim} claim @param {any} refusal @param {Claim[]} all @param {any[]} [refusals] of them
  */
-function theirReason({ slotId, title, person }, refusal, all) {
+function theirReason({ slotId, title, person }, refusal, all, refusals) {
   const why = reason(refusal);
   const isOwn = person.id === me?.id;
   const isAlone = isOwn && all.every((each) => each.person.id === person.id);
-  const names = [all.some((each) => each.slotId !== slotId) ? title : "", isAlone ? "" : person.name];
-  const name = commas(names.filter(Boolean));
-  const said = isOwn && refusal.code !== "SLOT_FULL" ? why : t(`their.${refusal.code}`, {}, why);
-  return name ? t("whom.why", { name, why: said }) : said;
+  const name = commas([all.some((each) => each.slotId !== slotId) && title, !isAlone && person.name].filter(Boolean));
+  const said = isOwn && refusal.code !== "SLOT_FULL" ? why : t(`their.${refusal.code}`, { ...refusal, count: refusal.limit }, why);
+  return name ? t("whom.why", { name, why: shows.inWay?.(refusal, person, all, refusals) || said }) : said;
 }
 
 /**

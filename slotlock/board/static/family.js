@@ -12,7 +12,7 @@ import { children, placeIn, placeKey, readPeople, shows, whom } from "./people.j
 import { footOf } from "./rows.js";
 import { chooseFor, decidingState, freePlaces, fullState, isForMe, openState, opening, shownState, swappedState } from "./slotstate.js";
 import { readAll } from "./store.js";
-import { commas, listOf, ordinal, t, timeOf } from "./text.js";
+import { commas, listOf, ordinal, shortOf, t, timeOf } from "./text.js";
 import { belowSlot, choiceAmong, isFree, teammates } from "./together.js";
 
 // The worker keeps the files that all members need without a network; parents need this one as well.
@@ -21,6 +21,8 @@ globalThis.caches?.open(`slotlock-board-${url.split("/").at(-2)}`).then((cache) 
 
 /** Nobody is kept from a place for good by these. */
 const PASSING = ["SLOT_FULL", "NOT_YET_OPEN", "QUEUE_ONLY"];
+/** These say nothing of the person. */
+const OF_COURSE = [...PASSING, "NOT_ELIGIBLE", "CLOSED", "DRAW_ONLY", "SLOT_STARTED", "SLOT_CANCELLED"];
 /** What a button for several says before they are chosen. */
 const FOR_SEVERAL = { book: "action.bookFor", queue: "action.queueFor", join: "whom.joinFor" };
 
@@ -88,7 +90,33 @@ function troubleOf(slot) {
 /** Say why a child who has nothing here cannot have a place. @param {any} slot as one of the family has it */
 function whyNot({ id, person, myEligibility }) {
   const refusal = myEligibility?.refusal;
-  return person && refusal && ![...PASSING, "NOT_ELIGIBLE"].includes(refusal.code) && reason({ ...refusal, claims: [{ slotId: id, person }] });
+  return person && refusal && !OF_COURSE.includes(refusal.code) && reason({ ...refusal, claims: [{ slotId: id, person }] });
+}
+
+/** @param {any} slot as a child who cannot have a place has it */
+function whyLine(slot) {
+  return h("p", null, icon(slot.myEligibility.refusal.code === "TIME_CONFLICT" ? "overlap" : "lock"), whyNot(slot));
+}
+
+/** Whether nobody can book: the campaign is not open or draws, or the course has begun. @param {any} slot @param {import("./slotstate.js").Context} context */
+function isShut(slot, context) {
+  return context.isByLot || context.opensAt > now() || Date.parse(slot.startTime) <= now();
+}
+
+/** Return the children who have nothing here and cannot have a place. @param {any[]} all @param {import("./slotstate.js").Context} context */
+function barredOf(all, context) {
+  return all.filter((each) => !isShut(each, context) && !has(each) && whyNot(each));
+}
+
+/**
+ * Say which other course of a person is in the way of a claim, also one of the same request, or how many such a request may have.
+ * @param {any} refusal @param {Person} person @param {import("./bookings.js").Claim[]} claims @param {any[]} [refusals] of them
+ */
+function inWay({ code, limit, otherBooking, otherBookingId, otherMeeting: at }, { id }, claims, refusals) {
+  const others = claims.filter((each, index) => each.person.id === id && refusals?.every(({ claim }) => claim !== index));
+  if (code === "LIMIT_REACHED") return !otherBookingId && others.length && t("their.fewer", { count: Math.min(limit, others.length) });
+  const other = otherBooking?.slot ?? (at && others.find((each) => each.meetings?.some(({ startTime }) => startTime === at.startTime)));
+  return other && t("their.clash", { title: other.title, time: shortOf(at.startTime, other.timeZone) });
 }
 
 /** @param {any[]} all */
@@ -128,12 +156,13 @@ function stateOf(slot, all, context) {
   const held = all.filter((each) => isHeld(each.myBooking));
   if (held.length && !context.isPage) return heldState(held, context);
   const able = all.filter(isAble);
-  const isClosed = context.isByLot || context.opensAt > now() || Date.parse(slot.startTime) <= now() || !able.length;
+  const isClosed = isShut(slot, context) || !able.length;
+  const barred = barredOf(all, context);
   const mine = all.filter(has);
   const isSent = all.some((each) => each.person && deciding.has(placeKey(each)));
   if (isClosed && isSent) return decidingState(slot, { position: null, isLost: false });
-  if (isClosed && mine.length) return yoursState(slot, mine);
-  if (isClosed) return barredState(nearest(all), context);
+  if (isClosed && mine.length) return yoursState(slot, mine, barred);
+  if (isClosed) return barred.length ? barredState(barred) : shownState(nearest(all), context);
   return ableState(slot, all, able, context);
 }
 
@@ -149,37 +178,42 @@ function heldState(held, context) {
 }
 
 /**
- * Say why somebody cannot have a place, and offer a child to swap for it what is in its way.
- * @param {any} slot as one of the family has it @param {import("./slotstate.js").Context} context @returns {import("./slotstate.js").Shown}
+ * Say why a child cannot have a place, and offer to swap for it what is in the way.
+ * @param {any} slot as the child has it @returns {import("./slotstate.js").Shown}
  */
-function barredState(slot, context) {
-  const { person, myEligibility } = slot;
-  const { code, limit, otherBooking } = myEligibility?.refusal ?? {};
-  const isClash = code === "TIME_CONFLICT";
-  const isSoon = context.isByLot || context.opensAt > now() || Date.parse(slot.startTime) <= now();
-  if (!person || isSoon || !(isClash || (code === "LIMIT_REACHED" && limit === 1))) return shownState(slot, context);
-  const why = h("p", null, icon(isClash ? "overlap" : "lock"), reason({ ...myEligibility.refusal, claims: [{ slotId: slot.id, title: "", person }] }));
-  const own = listed.filter((each) => placeIn(each, person.id).myBooking?.status === "CONFIRMED");
-  const other = isClash ? otherBooking && { id: otherBooking.id, title: otherBooking.slot.title }
-    : own.length === 1 ? { id: placeIn(own[0], person.id).myBooking.id, title: own[0].title } : null;
-  const shown = swappedState(isClash ? "clash" : "closed", slot, () => why, other);
+function barredOne(slot) {
+  const { person, myEligibility: { refusal } } = slot;
+  const [own, ...more] = listed.filter((each) => placeIn(each, person.id).myBooking?.status === "CONFIRMED");
+  const booking = refusal.otherBooking ?? (refusal.limit === 1 && own && !more.length && { ...placeIn(own, person.id).myBooking, slot: own });
+  const shown = swappedState(booking ? "clash" : "closed", slot, () => whyLine(slot), booking && { id: booking.id, title: booking.slot.title });
   const left = () => [shown.moment && h("p", null, icon("people"), person.name), shown.left()];
-  return { ...shown, left, moment: [shown.moment, other?.id].join() };
+  return { ...shown, left, moment: [shown.moment, booking?.id].join() };
+}
+
+/**
+ * Say why each of these children cannot have a place: a row has room for what one of them can swap.
+ * @param {any[]} barred @returns {import("./slotstate.js").Shown}
+ */
+function barredState(barred) {
+  const all = barred.map(barredOne);
+  const able = all.filter(({ action }) => action);
+  const shown = able.length === 1 ? able[0] : { state: "closed" };
+  return { ...shown, moment: all.map(({ moment }) => moment).join(), left: () => all.map(({ left }) => left()) };
 }
 
 /** Return for whom a slot is most of all: its refusal is that of the family. @param {any[]} all */
 function nearest(all) {
   const [own, ...theirs] = all;
   const isFor = (/** @type {any} */ each) => each.myEligibility?.refusal?.code !== "NOT_ELIGIBLE";
-  return all.find(isAble) ?? theirs.find(isFor) ?? (isFor(own) ? own : theirs[0] ?? own);
+  return all.find(isAble) ?? [...theirs, own].find(isFor) ?? theirs[0] ?? own;
 }
 
-/** @param {any} slot @param {any[]} mine those who have something there @returns {import("./slotstate.js").Shown} */
-function yoursState(slot, mine) {
+/** @param {any} slot @param {any[]} mine those who have something there @param {any[]} barred @returns {import("./slotstate.js").Shown} */
+function yoursState(slot, mine, barred) {
   const count = mine.filter((each) => each.myBooking).length;
   const label = [icon(count ? "code" : "people"), t(count ? "action.code" : "action.seeLine"), whose(slot.title)];
   const action = () => button("second", label, () => go(`#/slot/${slot.id}`));
-  return { state: count ? "yours" : "waiting", left: () => [places(slot.capacity, count, count ? "mine" : "free")], action };
+  return { state: count ? "yours" : "waiting", left: () => [places(slot.capacity, count, count ? "mine" : "free"), barred.map(whyLine)], action };
 }
 
 /**
@@ -194,9 +228,9 @@ function ableState(slot, all, able, context) {
   if (whom.several && !isFull && !context.isPage) return shown;
   const [one, ...more] = able;
   const isForAll = more.length > 0 || teammates().length > 0;
-  const barred = isForAll ? [] : all.filter((each) => !has(each) && !(context.isPage && barredState(each, context).action)).map(whyNot).filter(Boolean);
+  const barred = isForAll ? [] : barredOf(all, context).filter((each) => !(context.isPage && barredOne(each).action));
   const look = isFull || context.isAside || context.isOld || barred.length && !one.person ? "second" : "";
-  const left = () => [shown.left(), barred.map((why) => h("p", null, icon("lock"), why))];
+  const left = () => [shown.left(), barred.map(whyLine)];
   const label = one.person ? t(`whom.${kind}One`, one.person) : t(kind === "book" ? "whom.bookMe" : `action.${kind}`);
   const action = () => (isForAll
     ? button(look, [t(FOR_SEVERAL[kind]), whose(slot.title)], () => chooseFor(slot), { "aria-expanded": String(whom.openAt === slot.id) })
@@ -245,26 +279,30 @@ function placesOf(slot, context, own) {
   const shown = family(slot, context);
   const isNobody = !(isMine || having.length);
   const isAny = theirs.concat(mine).some(isAble);
+  const barred = barredOf(theirs, context).filter((each) => !isAny || barredOne(each).action);
+  const isOne = isNobody && !isAny && barred.length < 2; // is said in place of a choice
   return [
     isMine && own(),
     having.map((each) => part(each, context)),
-    (!isNobody || isAny) && theirs.map((each) => swapPart(each, context)),
-    (isNobody || isAny) && h(
+    !isOne && barred.map(barredPart),
+    (isOne || isAny) && h(
       "section",
       { class: "slots", "aria-labelledby": "place", "data-key": "place", tabindex: -1 },
       h("h2", { id: "place", class: "vh" }, t("whom.forWhom")),
-      h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown)),
+      alone(shown),
     ),
   ].flat();
 }
 
-/** Offer to swap for a place what is in the way of a child, if others of the family have one, or can. @param {any} slot @param {any} context */
-function swapPart(slot, context) {
-  const shown = barredState(slot, context);
+/** @param {import("./slotstate.js").Shown} shown */
+function alone(shown) {
+  return h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown));
+}
+
+/** Say why a child cannot have a place, and offer to swap. @param {any} slot as the child has it */
+function barredPart(slot) {
   const { id, name } = slot.person;
-  return !has(slot) && !isAble(slot) && shown.action && section(`of-${id}`, name, [
-    h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown))),
-  ]);
+  return section(`of-${id}`, name, [h("div", { class: "slots" }, alone(barredOne(slot)))]);
 }
 
 /** Return what a child has in a slot, and what can be done. @param {any} slot as the child has it @param {import("./slotstate.js").Context} context */
@@ -280,7 +318,7 @@ function part(slot, context) {
   const leaving = { label: [t("slot.leave"), whose(person.name)], question: t("whom.leaveAsk", person), yes: t("slot.leave"), no: t("slot.stay") };
   return section(`of-${person.id}`, textOf(slot), [
     sent?.ticketId && button("plain", [t("slot.leaveQueue"), whose(person.name)], () => leaveQueue(at)),
-    !sent && isHeld(booking) && h("div", { class: "slots" }, h("div", { class: "slot alone", "data-state": "held" }, footOf(shownState(slot, context)))),
+    !sent && isHeld(booking) && h("div", { class: "slots" }, alone(shownState(slot, context))),
     isBooked && !isOver && booking.checkInQr && checkInCodeFigure(booking, title),
     canCancel && h(
       "div",
@@ -579,7 +617,7 @@ function account(part) {
 }
 
 Object.assign(shows, {
-  ...{ account, below, chips, dates: datesOfFamily, family, fits, kept, ofWeek, read, places: placesOf, said, text, watch },
+  ...{ account, below, chips, dates: datesOfFamily, family, fits, inWay, kept, ofWeek, read, places: placesOf, said, text, watch },
   wishes: wishers,
   slot: () => (me && isParent() ? "slotOfFamily" : "slot"),
 });

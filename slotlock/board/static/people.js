@@ -35,6 +35,7 @@ let askedAt = 0;
  *   below?: (slot: any, more: {isChoosing?: boolean, hasMe: boolean, isPage?: boolean}) => any,
  *   invited?: (onAnswer?: () => any) => any,
  *   bar?: (slots: any[]) => any,
+ *   inWay?: (refusal: any, person: Person, claims: any[], refusals?: any[]) => any,
  *   dates?: (slot: any, choice?: any) => any,
  *   account?: (part: (id: string, ...content: any[]) => any) => any,
  *   family?: (slot: any, context: any) => any,
@@ -54,8 +55,8 @@ let askedAt = 0;
  * }} `slot` names the operation that reads one, and `read` reads a list. For parents, `family` is the state of a slot, `places` are
  * the parts of its page, `account` is a part of the account, `text` is what is said of
  * a family instead, `said` is what was done for a child, `watch` follows what the children
- * have, `ofWeek` is what the week and its days show of all, as `chips` choose, `kept` is a course without a network, and `fits` says
- * who can have a place.
+ * have, `ofWeek` is what the week and its days show of all, as `chips` choose, `kept` is a course without a network, `fits` says
+ * who can have a place, and `inWay` which other course keeps somebody from one.
  */
 export const shows = { load: () => {}, read: async () => null, slot: () => "slot" };
 

@@ -256,12 +256,13 @@ export function swappedState(state, slot, left, booking) {
   const names = { from: booking.title, to: slot.title };
   const ask = (/** @type {string} */ id) => () => {
     swapTo = id;
-    if (id) say(t("action.swapAsk", names), id);
+    if (id) say(t("action.swapAsk", names), slot.id);
     redraw();
   };
   const act = (/** @type {string} */ kind, /** @type {() => void} */ does) =>
     button(kind, [icon("swap"), t("action.swap"), hidden(t("action.swapFor", names))], does);
-  if (swapTo !== slot.id) return { state, left: () => [left()], action: () => act("second", ask(slot.id)) };
+  const at = placeKey(slot);
+  if (swapTo !== at) return { state, left: () => [left()], action: () => act("second", ask(at)) };
   return {
     state,
     moment: swapTo,

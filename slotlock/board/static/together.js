@@ -170,7 +170,7 @@ function bar(slots) {
   const people = chosenOf(SEVERAL, able);
   const wanted = chosen.map((slot) => people
     .filter((person) => shows.fits?.(slot, person))
-    .map((person) => ({ slotId: slot.id, title: slot.title, person })));
+    .map((person) => ({ slotId: slot.id, title: slot.title, person, timeZone: slot.timeZone, meetings: slot.meetings })));
   const claims = wanted.flat();
   const failed = refused.get(SEVERAL)?.refusal;
   const act = (/** @type {boolean} */ hold) => async () => {

@@ -215,7 +215,7 @@ async def test_a_choice_says_which_child_cannot_be_chosen_and_why(board: Board) 
     await family.book(await family.another(course, "Go", capacity=1), "Lea")
     page = await family.open(course.address)
     await page.get_by_role("button", name="Book for …: Chess").click()
-    lea = course.row(page).get_by_label("Lea: has another course at this time.")
+    lea = course.row(page).get_by_label("Lea: overlaps with Go, ")
     await expect(lea).to_be_disabled()
     await page.get_by_role("button", name=BOTH).click()
     await expect(course.row(page)).to_contain_text("Mia: booked")
@@ -228,7 +228,7 @@ async def test_a_parent_who_could_come_too_sees_why_the_child_cannot(board: Boar
     course = await board.course()
     await family.book(await family.another(course, "Go", capacity=1), name)
     page = await family.open(course.address)
-    why = f"{name}: has another course at this time."
+    why = f"{name}: overlaps with Go, "
     await course.row(page).get_by_text(why).wait_for()
     button = page.get_by_role("button", name="Book for me: Chess")
     await expect(button).to_have_class(re.compile("second"))

@@ -1,5 +1,7 @@
 """What parents do with several courses: a series, a swap, a choice, and a course that is off."""
 
+import re
+
 import pytest
 from bson import ObjectId
 from playwright.async_api import expect
@@ -109,7 +111,7 @@ async def test_the_one_course_of_a_child_is_swapped_in_the_list(board: Board) ->
     await family.book(go, "Mia")
     page = await family.open(course.address)
     row = course.row(page)
-    await row.get_by_text("Mia: has as many places as allowed.").wait_for()
+    await row.get_by_text("Mia: already has the one place allowed.").wait_for()
     await row.get_by_role("button", name="Swap: Go for Chess").click()
     await expect(row).to_contain_text("Mia")
     await expect(row).to_contain_text("Swap Go for Chess?")
@@ -127,13 +129,83 @@ async def test_a_child_swaps_for_the_course_that_its_sibling_has(board: Board) -
     await family.book(course.slot_id, "Ben")
     page = await family.open(f"#/slot/{course.slot_id}")
     mia = page.get_by_role("region", name="Mia")
-    await mia.get_by_text("Mia: has another course at this time.").wait_for()
+    await mia.get_by_text("Mia: overlaps with Go, ").wait_for()
     await mia.get_by_role("button", name="Swap").click()
     await mia.get_by_text("Swap Go for Chess?").wait_for()
     await mia.get_by_role("button", name="Swap").click()
     await page.get_by_role("heading", name="Mia: booked").wait_for()
     assert await family.places(course.slot_id) == {"Mia": BOOKED, "Ben": BOOKED}
     assert await family.places(go) == {}
+
+
+async def test_a_row_says_why_each_child_cannot_be_booked_and_swaps_for_the_only_one_who_can(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    await update_campaign(board.organizer, course.campaign_id, maxBookings=2)
+    judo = await board.organizer.add_slot(campaignId=course.campaign_id, title="Judo")
+    await family.eva.book_all({"slotId": judo, "userId": family.ids["Ben"]})
+    for title, hour in (("Go", 30), ("Yoga", 33)):
+        slot_id = await another(family, course, title, hour)
+        await family.eva.book_all({"slotId": slot_id, "userId": family.ids["Mia"]})
+    page = await family.open(course.address)
+    row = course.row(page)
+    await row.get_by_text("Mia: already has all 2 places.").wait_for()
+    await row.get_by_text(re.compile(r"^Ben: overlaps with Judo, \w{3} \d\d:\d\d\.$")).wait_for()
+    assert await fits_the_phone(page)
+    await row.get_by_role("button", name="Swap: Judo for Chess").click()
+    await row.get_by_text("Swap Judo for Chess?").wait_for()
+    assert await fits_the_phone(page)
+    await row.get_by_role("button", name="Swap: Judo for Chess").click()
+    await expect(course.row(page, "yours")).to_contain_text("Ben: booked")
+    await expect(row).to_contain_text("Mia: already has all 2 places.")
+    assert await family.places(course.slot_id) == {"Ben": BOOKED}
+
+
+async def test_what_two_children_can_swap_is_offered_on_the_page_to_each(board: Board) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    for title, child in (("Judo", "Mia"), ("Go", "Ben")):
+        slot_id = await board.organizer.add_slot(campaignId=course.campaign_id, title=title)
+        await family.eva.book_all({"slotId": slot_id, "userId": family.ids[child]})
+    page = await family.open(course.address)
+    for why in ("Mia: overlaps with Judo, ", "Ben: overlaps with Go, "):
+        await course.row(page).get_by_text(why).wait_for()
+    await expect(course.row(page).get_by_role("button")).to_have_count(0)
+    await page.get_by_role("link", name="Chess").click()
+    mia, ben = (page.get_by_role("region", name=name) for name in ("Mia", "Ben"))
+    await ben.get_by_role("button", name="Swap: Go for Chess").click()
+    await ben.get_by_text("Swap Go for Chess?").wait_for()
+    await mia.get_by_text("Mia: overlaps with Judo, ").wait_for()  # is not asked
+    await ben.get_by_role("button", name="Swap: Go for Chess").click()
+    await page.get_by_role("heading", name="Ben: booked").wait_for()
+    assert await family.places(course.slot_id) == {"Ben": BOOKED}
+
+
+async def test_of_several_courses_it_is_said_which_two_collide_and_how_many_a_child_may_have(
+    board: Board,
+) -> None:
+    family = await create_family(board, "Mia")
+    course = await family.course()
+    await another(family, course, "Yoga", 33)
+    await board.organizer.add_slot(campaignId=course.campaign_id, title="Judo")
+    page = await family.open(course.address)
+    await page.get_by_role("button", name="Choose several").click()
+    for title in ("Chess", "Judo", "Yoga"):
+        await page.get_by_role("checkbox", name=title, exact=True).check()
+    bar = page.get_by_role("complementary", name="3 courses chosen")
+    await bar.get_by_role("button", name="Book all, or none").click()
+    collide = r"booked. (Chess|Judo), Mia: overlaps with (Judo|Chess), \w{3} \d\d:\d\d\.$"
+    await bar.get_by_text(re.compile(collide)).wait_for()
+    assert await fits_the_phone(page)
+    await update_campaign(board.organizer, course.campaign_id, maxBookings=1)
+    await page.get_by_role("checkbox", name="Judo", exact=True).uncheck()
+    bar = page.get_by_role("complementary", name="2 courses chosen")
+    await bar.get_by_role("button", name="Book all, or none").click()
+    said = "Nothing was booked. Yoga, Mia: only 1 more place allowed."
+    await bar.get_by_text(said).wait_for()
+    assert await family.places(course.slot_id) == {}
 
 
 async def test_a_place_of_a_child_is_swapped_from_the_week_and_its_page(board: Board) -> None:
