@@ -37,13 +37,14 @@ async def test_another_users_booking_is_not_found(
     deployment: Deployment, app: AppProcess, without: str, outcomes: list[str]
 ) -> None:
     slot_id, other_id = await deployment.add_slot(app), await deployment.add_slot(app)
-    ada, other = deployment.clients(app, 2)
+    ada, ben, other = deployment.clients(app, 3)
     hold = (await ada.hold(slot_id))["id"]
+    cancelled = (await ben.hold(await deployment.add_slot(app)))["id"]
     requests = (
         other.confirm(hold),
         other.extend(hold),
         other.move(hold, other_id),
-        other.cancel_booking(hold),
+        other.cancel_booking(cancelled),
     )
     assert [(await request)["__typename"] for request in requests] == outcomes
 

@@ -310,7 +310,7 @@ export function sayDeadlines(slots) {
 /** @param {any} slot @param {string} name */
 function changeBooking(slot, name) {
   const variables = { id: slot.myBooking.id, key: newKey() };
-  return change(slot, name, variables, ({ booking }) => booking && { myBooking: booking.status === "CANCELLED" ? null : booking });
+  return change(slot, name, variables, ({ booking }) => booking && { title: slot.title, myBooking: booking.status === "CANCELLED" ? null : booking });
 }
 
 /** @param {any} slot */

@@ -154,6 +154,14 @@ async def test_the_week_stays_after_giving_back_and_leads_on(board: Board) -> No
     await page.locator(".notice").get_by_role("button").click()
     await page.get_by_role("link", name="Go", exact=True).wait_for()
     await expect(page.locator(".meetings .none").first).to_have_text("Nothing")
+
+    async def hold(route: Route) -> None:
+        answer = await route.fetch() if "cancelBooking" in (route.request.post_data or "") else None
+        if answer:  # the event comes before it, and with it a week without the course
+            await expect(page.get_by_role("link", name="Go", exact=True)).to_be_hidden()
+        await (route.fulfill(response=answer) if answer else route.continue_())
+
+    await page.route("**/graphql", hold)
     await page.get_by_role("button", name="Give back: Go").click()
     await page.get_by_role("group").get_by_role("button", name="Give back").click()
     await shown(page, "You gave Go back.").wait_for()

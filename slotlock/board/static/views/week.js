@@ -51,8 +51,8 @@ export function openWeek() {
     keepWeek(week, children());
   });
   load();
-  const stopListening = onChange((id, change) => {
-    if (change.myBooking === null) givenBack = week?.bookings.find(({ slot }) => slot.id === id)?.slot.title ?? "";
+  const stopListening = onChange((_, change) => {
+    if (change.myBooking === null) givenBack = change.title; // the week may have been read since
     load();
   });
   const stopReading = onMissed(load);
