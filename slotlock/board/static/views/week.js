@@ -77,7 +77,8 @@ export function openWeek() {
     const monday = shownMonday || mondayOf(all);
     const next = nextOf(shown);
     if (all.length) shownMonday = monday; // giving back the last one moves nothing
-    const others = shown.bookings.filter((each) => each !== next && each.checkInQr);
+    const others = shown.bookings.filter((each) => each !== next && each.checkInQr)
+      .sort((a, b) => a.slot.startTime.localeCompare(b.slot.startTime)); // of one start, those of oneself and each child
     const zones = [...new Set(all.map((each) => each.slot.timeZone))];
     return [
       h("p", { class: "printed span" }, [me?.name, ...(me?.groups ?? []), site.name].filter(Boolean).join(" · "), h("br"), weekText(monday)),
