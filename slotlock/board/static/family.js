@@ -1,6 +1,6 @@
 // @ts-check
 /** What only parents load: what each child has in a course, and for which of them to book or to wait. */
-import { book, bookFor, cancel, cancelUntil, confirm, deciding, extend, join } from "./bookings.js";
+import { book, bookFor, cancel, cancelUntil, deciding, join } from "./bookings.js";
 import { leave, leaveQueue, onChange, reason, refused, watchPlaces } from "./bookings.js";
 import { now } from "./clock.js";
 import { me, userId } from "./client.js";
@@ -10,7 +10,7 @@ import { go } from "./page.js";
 import { askOnce, bookingActions, button, checkInCodeFigure, checkbox, icon, notice, places, section, whose } from "./parts.js";
 import { children, placeIn, placeKey, readPeople, shows, whom } from "./people.js";
 import { footOf } from "./rows.js";
-import { chooseFor, decidingState, freePlaces, fullState, isForMe, openState, opening, shownState, swappedState } from "./slotstate.js";
+import { chooseFor, decidingState, freePlaces, fullState, heldState, isForMe, openState, opening, shownState, swappedState } from "./slotstate.js";
 import { readAll } from "./store.js";
 import { commas, listOf, ordinal, shortOf, t, timeOf } from "./text.js";
 import { belowSlot, choiceAmong, isFree, teammates } from "./together.js";
@@ -154,7 +154,8 @@ function stateOf(slot, all, context) {
   const sent = deciding.get(slot.id);
   if (sent && !sent.ticketId) return decidingState(slot, sent);
   const held = all.filter((each) => isHeld(each.myBooking));
-  if (held.length && !context.isPage) return heldState(held, context);
+  const [first] = held;
+  if (first && !context.isPage) return deciding.has(placeKey(first)) ? shownState(first, context) : heldState(first, held);
   const able = all.filter(isAble);
   const isClosed = isShut(slot, context) || !able.length;
   const barred = barredOf(all, context);
@@ -164,17 +165,6 @@ function stateOf(slot, all, context) {
   if (isClosed && mine.length) return yoursState(slot, mine, barred);
   if (isClosed) return barred.length ? barredState(barred) : shownState(nearest(all), context);
   return ableState(slot, all, able, context);
-}
-
-/** Offer to confirm all that is reserved in a row at once. @param {any[]} held @param {import("./slotstate.js").Context} context */
-function heldState(held, context) {
-  const [slot, ...more] = held;
-  const shown = shownState(slot, context);
-  if (!more.length || deciding.has(placeKey(slot))) return shown;
-  const forAll = (/** @type {string} */ kind, /** @type {string} */ label, /** @type {(slot: any) => any} */ act) =>
-    () => button(kind, [label, whose(slot.title)], () => held.forEach(act));
-  const second = shown.state === "held" ? forAll("plain", t("action.extend"), extend) : undefined;
-  return { ...shown, action: forAll("", t("week.confirm", { count: held.length }), confirm), second };
 }
 
 /**
@@ -225,7 +215,7 @@ function ableState(slot, all, able, context) {
   const isFull = kind === "join";
   const shown = isFull ? fullState(slot, null) : openState(slot, context);
   if (isFull && !shown.action) return shown;
-  if (whom.several && !isFull && !context.isPage) return shown;
+  if (context.several && !isFull) return shown;
   const [one, ...more] = able;
   const isForAll = more.length > 0 || teammates().length > 0;
   const barred = isForAll ? [] : barredOf(all, context).filter((each) => !(context.isPage && barredOne(each).action));
@@ -320,18 +310,7 @@ function part(slot, context) {
     sent?.ticketId && button("plain", [t("slot.leaveQueue"), whose(person.name)], () => leaveQueue(at)),
     !sent && isHeld(booking) && h("div", { class: "slots" }, alone(shownState(slot, context))),
     isBooked && !isOver && booking.checkInQr && checkInCodeFigure(booking, title),
-    canCancel && h(
-      "div",
-      { class: "row" },
-      slot.campaign?.admission === "ANY" && !isSwapping(person) && h(
-        "a",
-        { class: "btn second", href: `#/slot/${slot.id}/swap/${person.id}` },
-        icon("swap"),
-        t("week.swap"),
-        whose(title),
-      ),
-      bookingActions({ id: at, title }, booking.calendarUrl, false, () => cancel(slot)),
-    ),
+    canCancel && bookingActions({ ...slot, title }, booking.calendarUrl, !isSwapping(person), () => cancel(slot)),
     canCancel && h("p", { class: "small soft" }, t("week.giveBack"), t("whose", { name: t("open.cancelUntil", { time: opening(cutoff, slot.timeZone) }) })),
     !sent && slot.myWaitlistEntry && askOnce(`leave ${at}`, "final fit", leaving, () => leave(slot)),
     canCancel && isSwapping(person) && slot.campaign && swaps(slot, context),

@@ -16,6 +16,7 @@ const LOOKS = {
   SLOT_EDITED: "wait",
   led: "wait",
   CANCELLED: "stop",
+  EXPIRED: "stop",
   SLOT_CANCELLED: "stop",
 };
 const NEWS_ICONS = { yours: "tick", wait: "clock", stop: "warning" };

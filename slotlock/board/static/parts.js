@@ -230,6 +230,11 @@ export function zoneNote(zone) {
   return zone !== deviceZone && h("p", { class: "soft span" }, zoneText(zone));
 }
 
+/** Scroll what the next frame shows above the navigation. @param {string} selector */
+export function see(selector) {
+  requestAnimationFrame(() => document.querySelector(selector)?.scrollIntoView({ block: "nearest" }));
+}
+
 /** What is asked before it is done, by its id. */
 let asked = "";
 
@@ -245,6 +250,7 @@ export function askOnce(id, kind, { label, question, yes, no }, act) {
   const ask = (next) => () => {
     asked = next;
     redraw();
+    see(".asked");
   };
   if (asked !== id) return h("div", { class: "ask", "data-key": id }, button(kind, label, ask(id)));
   return h(
@@ -301,7 +307,7 @@ export function bookingActions(slot, calendarUrl, canMove, giveBack) {
       [icon("swap"), t("week.swap"), whose(slot.title)],
     ),
     askOnce(
-      `back ${slot.id}`,
+      `back ${slot.id}/${slot.person?.id ?? ""}`,
       "plain",
       { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") },
       giveBack,

@@ -62,8 +62,8 @@ export const shows = { load: () => {}, read: async () => null, slot: () => "slot
 
 /**
  * The slot in whose row somebody chooses for whom to book, whether places are ticked once somebody touched the ticks of their slot, so
- * that each slot begins anew, and the slots of a choice of several.
- * @type {{openAt: string, ticked: Map<string, boolean>, several: Set<string> | null}}
+ * that each slot begins anew, and the slots of a choice of several, with their campaign.
+ * @type {{openAt: string, ticked: Map<string, boolean>, several: Set<string> | null, campaign?: string}}
  */
 export const whom = { openAt: "", ticked: new Map(), several: null };
 

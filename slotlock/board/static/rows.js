@@ -20,8 +20,7 @@ export function footOf({ left, action, second }) {
 /** Return a row of a slot. @param {any} slot @param {import("./slotstate.js").Context} context */
 export function slotRow(slot, context) {
   const shown = shownState(slot, context);
-  const { isAside, swapFrom, own } = context;
-  const { several } = whom;
+  const { isAside, swapFrom, own, several } = context;
   // What was chosen can be left out, also once it is full.
   if (several?.has(slot.id)) shown.action = () => tick(slot, several);
   const isStarred = shown.state === "soon" && stars().has(slot.id);

@@ -3,7 +3,7 @@
 import { deciding, refused, book, cancel, confirm, extend, join, reason, swap } from "./bookings.js";
 import { now } from "./clock.js";
 import { me } from "./client.js";
-import { button, checkbox, hidden, icon, places, whose } from "./parts.js";
+import { button, checkbox, hidden, icon, places, see, whose } from "./parts.js";
 import { h, redraw } from "./kernel.js";
 import { go, say, signInFirst } from "./page.js";
 import { children, others, placeKey, shows, whom } from "./people.js";
@@ -22,10 +22,11 @@ const SHOWN_GROUPS = 4;
  * `isForAll` says that one chooses for whom to book.
  * @typedef {{state: string, moment?: string, left: () => any[], action?: () => any, second?: () => any, isForAll?: boolean}} Shown
  * @typedef {{opensAt: number, isOld: boolean, readAt: number, isAside?: boolean, isForOthers?: boolean, isOfAnyDay?: boolean,
- *   swapFrom?: {id: string, title: string}, own?: any, isByLot?: boolean, isPage?: boolean}} Context
+ *   swapFrom?: {id: string, title: string}, own?: any, isByLot?: boolean, isPage?: boolean,
+ *   several?: Set<string> | null}} Context
  * of the list: when it opens, how old it is, whether another action is the main one, the campaign is for others or no heading
- * says the day, the booking to move, the only slot that is booked, whether its places are drawn, and whether this is
- * the page of the slot
+ * says the day, the booking to move, the only slot that is booked, whether its places are drawn, whether this is
+ * the page of the slot, and what is chosen if several are
  */
 
 /** Return the state of a slot for this person. @param {any} slot @param {Context} context @returns {Shown} */
@@ -36,7 +37,7 @@ export function shownState(slot, context) {
   const sent = deciding.get(placeKey(slot));
   if (sent) return decidingState(slot, sent);
   const booking = slot.myBooking;
-  if (booking?.status === "HELD" && Date.parse(booking.heldUntil) > now()) return heldState(slot, booking);
+  if (booking?.status === "HELD" && Date.parse(booking.heldUntil) > now()) return heldState(slot);
   if (booking?.status === "CONFIRMED") return yoursState(slot);
   if (slot.myWaitlistEntry) return waitingState(slot);
   if (hasBegun(slot)) return closedState(slot, { code: "SLOT_STARTED" });
@@ -130,12 +131,14 @@ export function decidingState(slot, sent) {
   return { state: sent.isLost ? "lost" : "deciding", left, action };
 }
 
-/** @param {any} slot @param {any} booking @returns {Shown} */
-function heldState(slot, booking) {
-  const until = Date.parse(booking.heldUntil);
-  const isOffered = Boolean(booking.waitedSince);
-  const time = timeOf(booking.heldUntil, slot.timeZone);
-  const moment = countdown(until - now());
+/**
+ * Offer to confirm what is reserved in a slot, or to give it back.
+ * @param {any} slot @param {any[]} [all] the slot as each of those has it who are meant @returns {Shown}
+ */
+export function heldState(slot, all = [slot]) {
+  const { heldUntil, waitedSince: isOffered } = slot.myBooking;
+  const time = timeOf(heldUntil, slot.timeZone);
+  const moment = countdown(Date.parse(heldUntil) - now());
   const left = () => [h(
     "p",
     null,
@@ -143,10 +146,11 @@ function heldState(slot, booking) {
     h("br"),
     t("state.left", { time: moment }),
   )];
-  const action = () => button("", [t(isOffered ? "action.take" : "action.confirm"), title(slot)], () => confirm(slot));
-  const second = () => isOffered
-    ? button("plain", [t("action.decline"), title(slot)], () => cancel(slot))
-    : button("plain", [t("action.extend"), title(slot)], () => extend(slot));
+  const act = (/** @type {string} */ kind, /** @type {string} */ label, /** @type {(slot: any) => any} */ does) =>
+    button(kind, [label, title(slot)], () => all.forEach(does));
+  const count = all.length;
+  const action = () => act("", t(count > 1 ? "week.confirm" : isOffered ? "action.take" : "action.confirm", { count }), confirm);
+  const second = () => [!isOffered && act("plain", t("action.extend"), extend), act("plain", t(isOffered ? "action.decline" : "week.giveBack"), cancel)];
   return { state: isOffered ? "offered" : "held", moment, left, action, second };
 }
 
@@ -291,7 +295,7 @@ export function fullState(slot, refusal) {
 }
 
 /** @param {any} slot @param {Context} context @returns {Shown} */
-export function openState(slot, { isOld, readAt, isAside, isPage }) {
+export function openState(slot, { isOld, readAt, isAside, isPage, several }) {
   const isQueue = slot.admission === "QUEUE_ONLY";
   const isAlmost = slot.remaining <= Math.max(ALMOST, Math.floor(slot.capacity / 10)) && slot.capacity > ALMOST;
   const moment = isOld ? t("state.age", { count: Math.max(1, Math.round((Date.now() - readAt) / 60_000)) }) : "";
@@ -305,8 +309,7 @@ export function openState(slot, { isOld, readAt, isAside, isPage }) {
   );
   const kind = isOld || isAside ? "second" : "";
   const isForAll = others().length > 0 && Boolean(shows.below); // until then, one books for oneself
-  const { several } = whom;
-  const action = () => several && !isPage && !isQueue ? tick(slot, several) : isForAll
+  const action = () => several && !isQueue ? tick(slot, several) : isForAll
     ? button(
       kind,
       [t(isQueue ? "action.queueFor" : "action.bookFor"), title(slot)],
@@ -328,6 +331,7 @@ export function tick({ id, title: name }, several) {
 export function chooseFor(slot) {
   whom.openAt = whom.openAt === slot.id ? "" : slot.id;
   redraw();
+  see(`[data-key="below ${slot.id}"]`);
 }
 
 /** Sign in before, and come back. @param {() => void} action */

@@ -68,11 +68,12 @@ function stateOfOther(slot, { id, name }, isPage) {
   const place = placesFor(slot.id).find(({ person }) => person.id === id);
   const failed = refused.get(at)?.refusal;
   const key = { "data-key": at };
-  const doing = sent && (sent.position ? t("whom.queued", { name, ordinal: ordinal(sent.position) }) : t("whom.deciding", { name }));
   if (sent) return h(
     "div",
     { class: "row", ...key },
-    h("p", null, icon("people"), " ", sent.isLost ? t("state.noConnection") : doing),
+    h("p", null, icon("people"), " ", sent.isLost ? t("state.noConnection")
+      : sent.position ? t("whom.queued", { name, ordinal: ordinal(sent.position) })
+      : t("whom.deciding", { name })),
     isPage && sent.ticketId && button("plain", [t("slot.leaveQueue"), whose(name)], () => leaveQueue(at)),
   );
   if (failed) return h("p", key, icon("warning"), " ", reason(failed));
@@ -185,15 +186,14 @@ function bar(slots) {
     return count < length ? t("whom.why", { name: slot.title, why: t(count ? "whom.tooMany" : "their.SLOT_FULL", { count, chosen: length }) }) : [];
   });
   const trouble = few.length ? sentences([failed ? t("whom.none") : "", ...few]) : failed && reason(failed);
-  const hide = () => {
-    refused.delete(SEVERAL);
-    redraw();
-  };
   if (!whom.several && failed) return h("aside", { class: "news", "data-key": "several" }, notice(
     "stop",
     "warning",
     reason(failed),
-    button("plain", [icon("cross"), hidden(t("news.hide"))], hide),
+    button("plain", [icon("cross"), hidden(t("news.hide"))], () => {
+      refused.delete(SEVERAL);
+      redraw();
+    }),
   ));
   const more = { disabled: !claims.length || few.length > 0 || claims.length > MOST_CLAIMS || isBusy };
   return h(
@@ -204,13 +204,16 @@ function bar(slots) {
       { class: "notice several" },
       h("h2", { id: "several" }, whom.several ? t("several.chosen", { count: chosen.length }) : t("action.deciding")),
       trouble && h("p", { class: "error" }, icon("warning"), h("span", null, trouble)),
-      whom.several && others().length > 0 && whomFields(SEVERAL, able, people),
-      whom.several && h(
-        "div",
-        { class: "row" },
-        button("", t(isBusy ? "action.deciding" : "several.book"), act(false), more),
-        button("second", t("several.reserve"), act(true), more),
-      ),
+      whom.several && [
+        others().length > 0 && whomFields(SEVERAL, able, people),
+        h(
+          "div",
+          { class: "row" },
+          button("", t(isBusy ? "action.deciding" : "several.book"), act(false), more),
+          button("second", t("several.reserve"), act(true), more),
+        ),
+        h("p", { class: "small soft" }, t("several.reserveHelp")),
+      ],
     ),
   );
 }

@@ -54,6 +54,8 @@ async def test_the_week_of_one_child_and_all_codes_are_there_without_a_network(
     context = await board.context(family.eva, **PHONE)
     page = await board.open(context, "#/week")
     await read_week(page)
+    # By their start; that of Ben for Chess comes next.
+    await expect(page.locator(".codes strong")).to_have_text(["Mia: Chess", "Go", "Ben: Go"])
     await eventually(lambda: page.evaluate(IS_STORED), "the page is stored")
     assert await page.evaluate(HAS_FAMILY)
     await page.close()

@@ -6,11 +6,13 @@ import pytest
 from bson import ObjectId
 from playwright.async_api import expect
 
-from tests.board.members.test_families import create_family, fits_the_phone
-from tests.support.board.pages import Board
+from tests.board.members.test_families import BOTH, create_family, fits_the_phone
+from tests.support.board.pages import Board, shown
+from tests.support.clients.booking_client import expire_holds
 from tests.support.clients.campaigns import set_groups, update_campaign
 from tests.support.clients.client import times_in
 from tests.support.clients.series import create_series
+from tests.support.polling import eventually
 from tests.support.scenarios.families import set_guardians
 from tests.support.scenarios.led_course import CREATE_LED
 
@@ -20,6 +22,11 @@ CANCEL = """mutation($id: ID!) { cancelSlot(slotId: $id, reason: "The teacher is
   __typename } }"""
 BOOKED = "CONFIRMED GUARDIAN"
 LONG = "Maximiliane-Charlotte Freifrau von und zu Münz-Württemberg"
+TO_LOWER_EDGE = "it => scrollBy(0, it.getBoundingClientRect().bottom - innerHeight + 70)"
+IS_ABOVE = """(selector) => {
+  const [it, tabs] = [selector, ".tabs"].map((each) => document.querySelector(each));
+  return it.getBoundingClientRect().bottom <= tabs.getBoundingClientRect().top;
+}"""
 RIGHTS = "all => all.map((each) => each.getBoundingClientRect().right)"
 
 
@@ -147,7 +154,7 @@ async def test_a_row_says_why_each_child_cannot_be_booked_and_swaps_for_the_only
     judo = await board.organizer.add_slot(campaignId=course.campaign_id, title="Judo")
     await family.eva.book_all({"slotId": judo, "userId": family.ids["Ben"]})
     for title, hour in (("Go", 30), ("Yoga", 33)):
-        slot_id = await another(family, course, title, hour)
+        slot_id = await family.another(course, title, hour)
         await family.eva.book_all({"slotId": slot_id, "userId": family.ids["Mia"]})
     page = await family.open(course.address)
     row = course.row(page)
@@ -188,7 +195,7 @@ async def test_of_several_courses_it_is_said_which_two_collide_and_how_many_a_ch
 ) -> None:
     family = await create_family(board, "Mia")
     course = await family.course()
-    await another(family, course, "Yoga", 33)
+    await family.another(course, "Yoga", 33)
     await board.organizer.add_slot(campaignId=course.campaign_id, title="Judo")
     page = await family.open(course.address)
     await page.get_by_role("button", name="Choose several").click()
@@ -247,14 +254,35 @@ async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
     await page.get_by_role("button", name="Choose several").click()
     for title in ("Chess", "Go"):
         await page.get_by_role("checkbox", name=title, exact=True).check()
+    await page.get_by_role("link", name="Go", exact=True).click()  # to read of it
+    await page.get_by_role("heading", level=1, name="Go").wait_for()
+    await page.get_by_role("link", name="Clubs", exact=True).click()
     bar = page.get_by_role("complementary", name="2 courses chosen")
     await expect(bar.get_by_role("checkbox", name="Mia")).to_be_checked()
     await expect(bar.get_by_role("checkbox", name="Ben")).to_be_checked()
+    await bar.get_by_text("Reserved places become free again").wait_for()
     assert await fits_the_phone(page)
+    assert await bar.evaluate("(it) => it.clientHeight") <= 740 / 3
     await bar.get_by_role("button", name="Reserve all").click()
     await expect(course.row(page)).to_contain_text("Mia: Reserved")
     held = dict.fromkeys(("Mia", "Ben"), "HELD GUARDIAN")
     assert [await family.places(each) for each in ids] == [held, held]
+    await course.row(page).get_by_role("button", name="Give back: Chess").click()
+    await course.row(page, "open").wait_for()
+    assert [await family.places(each) for each in ids] == [{}, held]
+    for child in ("Mia", "Ben"):
+        await family.eva.hold(course.slot_id, userId=family.ids[child])
+    await page.goto(f"/board#/slot/{course.slot_id}")
+    ben = page.get_by_role("region", name="Ben: Reserved")
+    await ben.get_by_role("button", name="Give back: Chess").click()
+    await expect(ben).to_have_count(0)
+    await page.goto("/board#/week")
+    await page.get_by_role("button", name="Give back: Mia: Chess").click()
+    await page.get_by_text("You gave Mia: Chess back.").first.wait_for()
+    assert [await family.places(each) for each in ids] == [{}, held]
+    for child in ("Mia", "Ben"):
+        await family.eva.hold(course.slot_id, userId=family.ids[child])
+    await page.goto(f"/board{course.address}")
     await course.row(page).get_by_role("button", name="Confirm all 2: Chess").click()
     await expect(course.row(page, "yours")).to_contain_text("Ben: booked")
     await expect(course.row(page)).to_contain_text("Mia: booked")
@@ -263,6 +291,33 @@ async def test_several_courses_are_reserved_for_both_and_confirmed_in_one_tap(
     await expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
     both = dict.fromkeys(("Mia", "Ben"), BOOKED)
     assert [await family.places(each) for each in ids] == [both, both]
+    yoga = await family.another(course, "Yoga", 33)
+    await family.eva.hold(yoga, userId=family.ids["Ben"])
+    await page.get_by_role("button", name="Give back: Ben: Yoga").wait_for()
+    expire_holds(board.app.environment["SLOTLOCK_MONGO_URL"], yoga)
+    await shown(page, "Ben: Yoga is no longer reserved").wait_for()
+
+
+async def test_what_a_button_opens_at_the_lower_edge_is_above_the_navigation(board: Board) -> None:
+    family = await create_family(board, "Mia", "Ben")
+    course = await family.course()
+    for number, title in enumerate(("Go", "Yoga", "Judo")):
+        await family.another(course, title, 30 + 2 * number)
+    page = await family.open(course.address, viewport={"width": 360, "height": 560})
+    choose = page.get_by_role("button", name="Book for …: Chess")
+    await choose.evaluate(TO_LOWER_EDGE)
+    await choose.click()
+    await page.get_by_role("button", name=BOTH).wait_for()
+    await eventually(lambda: page.evaluate(IS_ABOVE, ".below .btn"), "the choice is in view")
+    await page.get_by_role("button", name=BOTH).click()
+    await expect(course.row(page, "yours")).to_contain_text("Mia: booked")
+    await page.goto(f"/board#/slot/{course.slot_id}")
+    back = page.get_by_role("button", name="Give back: Ben: Chess")
+    await back.evaluate(TO_LOWER_EDGE)
+    await back.click()
+    await page.get_by_role("group", name="Give back Ben: Chess?").wait_for()
+    await expect(page.locator(".asked")).to_have_count(1)  # nothing is asked about Mia
+    await eventually(lambda: page.evaluate(IS_ABOVE, ".asked"), "the question is in view")
 
 
 async def test_several_courses_cannot_be_booked_for_more_children_than_one_of_them_has_places(

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.support.board.pages import Board, Course, Student, asks_for, before_each, lose_first
+from tests.support.board.pages import (
+    Board,
+    Course,
+    Student,
+    asks_for,
+    before_each,
+    lose_first,
+    shown,
+)
+from tests.support.clients.booking_client import expire_holds
 from tests.support.clients.client import times_in
 from tests.support.clients.series import create_series
 
@@ -145,6 +154,31 @@ async def test_the_keyboard_reserves_all_and_confirms_all_in_the_week(board: Boa
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
     assert await courses.rosters() == [{"Mia": "CONFIRMED"}] * 3
+
+
+async def test_a_reserved_place_is_given_back_in_the_list_and_the_week_and_its_end_is_said(
+    board: Board,
+) -> None:
+    student, course = await board.student(), await board.course(holdMinutes=5)
+    slot_id = course.slot_id
+    await student.hold(slot_id)
+    page = await board.visit(student, course, **PHONE)
+    await page.locator(".live:not(.stale)").wait_for()
+    await course.row(page, "held").get_by_role("button", name="Give back: Chess").click()
+    await course.row(page, "open").wait_for()
+    assert (await board.organizer.fetch_slot(slot_id))["remaining"] == 12
+    await student.hold(slot_id)  # on another device
+    await course.row(page, "held").wait_for()
+    await page.goto("/board#/week")
+    await page.get_by_role("button", name="Give back: Chess").click()
+    await page.get_by_text("You gave Chess back.").first.wait_for()
+    await student.hold(slot_id)
+    await page.get_by_role("button", name="Give back: Chess").wait_for()
+    await expect(page.locator("body > .news")).to_have_count(0)  # all was one's own act
+    expire_holds(board.app.environment["SLOTLOCK_MONGO_URL"], slot_id)
+    await shown(page, "The time to confirm is over: Chess").wait_for()
+    await expect(page.locator("#status")).to_have_text("The time to confirm is over: Chess")
+    await expect(page.get_by_role("button", name="Give back")).to_have_count(0)
 
 
 async def test_friends_get_several_courses_or_none(board: Board) -> None:

@@ -25,6 +25,9 @@ const SPOKEN_S = [600, 300, 60, 10];
 /** @param {string} part the id of a campaign, with /free to see only courses with free places */
 export function openSlots(part) {
   const [campaignId, mode] = part.split("/");
+  // Who reads of a course and comes back finds what they chose.
+  if (whom.campaign !== campaignId) whom.several = null;
+  whom.campaign = campaignId;
   /** @type {any} */
   let campaign = null;
   let error = "";
@@ -266,6 +269,7 @@ export function openSlots(part) {
 
   function chooseSeveral() {
     whom.several = whom.several ? null : new Set();
+    whom.openAt = "";
     refused.delete(SEVERAL);
     redraw();
   }
@@ -294,6 +298,7 @@ export function openSlots(part) {
       readAt: live.readAt,
       isForOthers: !isForMe(campaign),
       isByLot: isByLot(),
+      several: whom.several,
     };
     const starred = stars();
     const first = (opensAt > now() && !isByLot()) || wasThere ? live.items.filter((slot) => starred.has(slot.id) && isShown(slot)) : [];
@@ -316,7 +321,6 @@ export function openSlots(part) {
     render,
     leave() {
       live.leave();
-      whom.several = null;
       endChanges();
       stopReading();
       stopListening();

@@ -5,7 +5,7 @@ import { now } from "../clock.js";
 import { hasSession, me, run } from "../client.js";
 import { h, redraw } from "../kernel.js";
 import { keepWeek, keptWeek } from "../offline.js";
-import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice, zoneNote } from "../parts.js";
+import { bones, bookingActions, button, checkInCodeFigure, failure, freshness, icon, notice, whose, zoneNote } from "../parts.js";
 import { site } from "../page.js";
 import { children, placeKey, shows } from "../people.js";
 import { whereOf } from "../rows.js";
@@ -13,7 +13,7 @@ import { offText, opening } from "../slotstate.js";
 import { isLive, onMissed } from "../socket.js";
 import { readerOf } from "../store.js";
 import { calendarFeed } from "./feed.js";
-import { countdown, dateKey, dayOf, hoursOf, listOf, ordinal, periods, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
+import { countdown, dateKey, dayOf, hoursOf, ordinal, periods, schoolZone, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
 
 const DAY_MS = 86_400_000;
 /** The hours of a day that has nothing earlier or later. */
@@ -77,7 +77,8 @@ export function openWeek() {
     const monday = shownMonday || mondayOf(all);
     const next = nextOf(shown);
     if (all.length) shownMonday = monday; // giving back the last one moves nothing
-    const others = shown.bookings.filter((each) => each !== next && each.checkInQr);
+    const others = shown.bookings.filter((each) => each !== next && each.checkInQr)
+      .sort((a, b) => a.slot.startTime.localeCompare(b.slot.startTime)); // of one start, those of oneself and each child
     const zones = [...new Set(all.map((each) => each.slot.timeZone))];
     return [
       h("p", { class: "printed span" }, [me?.name, ...(me?.groups ?? []), site.name].filter(Boolean).join(" · "), h("br"), weekText(monday)),
@@ -116,18 +117,16 @@ export function openWeek() {
     return (week?.bookings ?? []).filter(({ status, heldUntil }) => status === "HELD" && Date.parse(heldUntil) > now());
   }
 
-  /** Confirm all that is reserved, with the time that is left of the first one. */
+  /** Confirm all that is reserved, with the time that is left of the first one, or give each back. */
   function reserved() {
-    const all = held();
+    const all = held().map((booking) => ({ ...booking.slot, myBooking: booking }));
     if (!all.length || !me) return null;
-    const time = countdown(Math.min(...all.map((each) => Date.parse(each.heldUntil))) - now());
-    const act = () => all.forEach((booking) => confirm({ ...booking.slot, myBooking: booking }));
-    return h("div", { class: "span", "data-key": "reserved" }, notice(
-      "wait",
-      "clock",
-      [listOf(all.map(({ slot }) => slot.title)), h("br"), t("state.left", { time })],
-      button("", t("week.confirm", { count: all.length }), act, { disabled: all.some(({ slot }) => deciding.has(placeKey(slot))) }),
-    ));
+    const time = countdown(Math.min(...all.map((each) => Date.parse(each.myBooking.heldUntil))) - now());
+    const row = (/** @type {any} */ slot) => h("li", null, slot.title, " ", button("plain", [t("week.giveBack"), whose(slot.title)], () => cancel(slot)));
+    return h("div", { class: "span", "data-key": "reserved" }, notice("wait", "clock", t("state.left", { time }), [
+      button("", t("week.confirm", { count: all.length }), () => all.forEach(confirm), { disabled: all.some((each) => deciding.has(placeKey(each))) }),
+      h("ul", null, all.map(row)),
+    ]));
   }
 
   /** Return the way to what can be booked. */
