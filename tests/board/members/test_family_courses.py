@@ -206,7 +206,7 @@ async def test_of_several_courses_it_is_said_which_two_collide_and_how_many_a_ch
     collide = r"booked. (Chess|Judo), Mia: overlaps with (Judo|Chess), \w{3} \d\d:\d\d\.$"
     await bar.get_by_text(re.compile(collide)).wait_for()
     assert await fits_the_phone(page)
-    go = await another(family, course, "Go", 36)
+    go = await family.another(course, "Go", 36)
     await family.eva.book_all({"slotId": go, "userId": family.ids["Mia"]})
     await update_campaign(board.organizer, course.campaign_id, maxBookings=2)
     await page.get_by_role("checkbox", name="Judo", exact=True).uncheck()

@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.board.members.test_families import PHONE, Family, create_family, fits_the_phone
 from tests.board.test_wishes import CONFIGURE, close, publish
-from tests.support.board.pages import GUARDED, Board, Course, before_each, change_script
+from tests.support.board.pages import GUARDED, Board, Course, before_each, change_script, shown
 from tests.support.clients.campaigns import SET_WISHES, update_campaign
 from tests.support.clients.client import hours_from_now, times_in
 from tests.support.scenarios.families import set_guardians
@@ -127,7 +127,7 @@ async def test_a_list_that_the_other_parent_changed_is_shown_and_not_replaced(
     await add(first, "Judo", "Ben")
     await second.get_by_role("button", name="Add: Chess").click()
     if not is_guarded:
-        await second.get_by_text("for Ben are saved").wait_for()
+        await shown(second, "for Ben are saved").wait_for()
         assert await wishes_of(family, course, "Ben") == (["Chess"], {"Ben"})
         return
     await second.get_by_text("This list has changed meanwhile").wait_for()
@@ -147,7 +147,7 @@ async def test_a_list_that_the_other_parent_changed_is_shown_and_not_replaced(
     joint = (["Judo", "Chess"], {"Mia", "Ben"})
     assert await wishes_of(family, course, "Ben") == joint
     await first.get_by_role("button", name="Remove: Judo").click()
-    await first.get_by_text("for Ben are saved").wait_for()
+    await shown(first, "for Ben are saved").wait_for()
     assert await wishes_of(family, course, "Ben") == (["Chess"], {"Ben"})
     # So is its end.
     await second.get_by_role("button", name="Remove: Chess").click()
@@ -170,7 +170,7 @@ async def test_a_child_with_an_own_sign_in_leaves_the_list_to_the_others(board: 
     await joint.wait_for()
     assert await fits_the_phone(page)
     await page.get_by_role("button", name="Add: Judo").click()
-    await page.get_by_text("Your wishes are saved.").wait_for()
+    await shown(page, "Your wishes are saved.").wait_for()
     await expect(joint).to_have_count(0)
     assert await wishes_of(family, course, "Noa") == (["Chess", "Judo"], {"Noa"})
     assert await wishes_of(family, course, "Mia") == (["Chess"], {"Mia"})
