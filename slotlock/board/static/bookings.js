@@ -269,7 +269,7 @@ function theirReason({ slotId, title, person }, refusal, all, refusals) {
   const why = reason(refusal);
   const isOwn = person.id === me?.id;
   const isAlone = isOwn && all.every((each) => each.person.id === person.id);
-  const name = commas([all.some((each) => each.slotId !== slotId) && title, !isAlone && person.name].filter(Boolean));
+  const name = commas([all.some((each) => each.slotId !== slotId) ? title : "", isAlone ? "" : person.name].filter(Boolean));
   const said = isOwn && refusal.code !== "SLOT_FULL" ? why : t(`their.${refusal.code}`, { ...refusal, count: refusal.limit }, why);
   return name ? t("whom.why", { name, why: shows.inWay?.(refusal, person, all, refusals) || said }) : said;
 }

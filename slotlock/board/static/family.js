@@ -110,7 +110,7 @@ function barredOf(all, context) {
 
 /**
  * Say which other course of a person is in the way of a claim, also one of the same request, or how many such a request may have.
- * @param {any} refusal @param {Person} person @param {import("./bookings.js").Claim[]} claims @param {any[]} [refusals] of them
+ * @param {any} refusal @param {import("./people.js").Person} person @param {import("./bookings.js").Claim[]} claims @param {any[]} [refusals] of them
  */
 function inWay({ code, limit, otherBooking, otherBookingId, otherMeeting: at }, { id }, claims, refusals) {
   const others = claims.filter((each, index) => each.person.id === id && refusals?.every(({ claim }) => claim !== index));
