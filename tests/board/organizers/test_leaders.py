@@ -112,7 +112,7 @@ async def test_a_teacher_books_who_forgot_of_the_classes_that_the_secretary_allo
     await expect(page.get_by_role("button", name="Move")).to_have_count(0)
     await roster.get_by_role("button", name="Take away: Mia").click()
     await roster.get_by_role("button", name="Take it away").click()
-    await roster.get_by_role("button", name="Undo: Mia").wait_for()
+    await page.get_by_role("button", name="Undo: Mia").wait_for()
     assert (await board.organizer.execute(MADE_AS, id=course.slot_id))["nodes"] == []
     await update_campaign(board.organizer, course.campaign_id, admission="QUEUE_ONLY")
     await page.get_by_role("button", name="Book: Mia").click()
